@@ -77,6 +77,15 @@ def passing(seconds: float) -> float:
     return max(seconds, 0.0) * pace
 
 
+def end_of(time_limit: float | None) -> float:
+    """When so many seconds from now are over, on the clock of `time.process_time`; never without a
+    limit.
+    """
+    if time_limit is None:
+        return math.inf
+    return time.process_time() + time_limit
+
+
 class Clock:
     """Counts processor time, and estimates the time that goes by meanwhile.
 

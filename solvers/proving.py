@@ -35,10 +35,10 @@ from solvers.envelope.convex_pricing import Limits, OuterPolytope, OuterSet
 from solvers.envelope.other_sets import OuterRegions
 from solvers.envelope.preparation import Preparation, Resources
 from solvers.errors import BackendFailure, OutOfTime, TooManyVertices
+from solvers.pace import end_of
 from solvers.points import Array
 from solvers.pricing.concave import (
     MEMORY_LIMIT,
-    check_limits,
     check_prices,
 )
 from solvers.pricing.set_searches import RobustSearch
@@ -76,8 +76,6 @@ def proven_bound(
     *,
     least: float,
     time_limit: float | None = None,
-    memory_limit: int = MEMORY_LIMIT,
-    workers: int = 1,
 ) -> float:
     """The bound on the envelope at `point` that these prices prove, rounded down.
 
@@ -100,10 +98,9 @@ def proven_bound(
     OutOfTime
         If the time was over before there was a pricer.
     """
-    check_limits(workers, memory_limit)
     y = check_prices("prices", prices, polytope.n)
     preparation = Preparation(polytope, point)
-    resources = Resources(workers, memory_limit, time_limit)
+    resources = Resources(1, MEMORY_LIMIT, time_limit)
     preparation.make_pricer(polytope, resources)
     pricer = preparation.pricer
     assert pricer is not None  # `make_pricer` makes one
@@ -138,7 +135,7 @@ def proven_over_members(
     wanted = _wanted(y, point, least)
     # As in `proven_task`; only what costs less than nothing is cut off.
     room = ROOM * (1.0 + float(np.abs(y).sum()))
-    limits = Limits(room, _end(time_limit), 1)
+    limits = Limits(room, end_of(time_limit), 1)
     outer: OuterSet = OuterPolytope(members, point)
     if isinstance(members, CoveredSet):
         outer = OuterRegions(members, point)
@@ -185,7 +182,7 @@ def proven_task(
     wanted = _wanted(y, point, least)
     # Posteriors sum to 1: so all costs are lower by what is wanted, and none may be negative.
     shifted = y + wanted
-    end = _end(time_limit)
+    end = end_of(time_limit)
     pricing: Listing | Branching
     try:
         listed = vertices(polytope, max_vertices=MOST_VERTICES, time_limit=time_limit)
@@ -212,7 +209,7 @@ def proven_on_average(
     # As in `proven_task`.
     charge = Charge(y + wanted, multipliers, ROOM * (1.0 + float(np.abs(y).max())))
     pricing = AveragePricing(problem)
-    end = _end(time_limit)
+    end = end_of(time_limit)
     minimum = -math.inf
     for _ in range(MOST_TREES):
         seconds = max(min(TREE_SECONDS, end - time.process_time()), 0.0)
@@ -298,7 +295,7 @@ def proven_task_within(
         outer,
         charge,
         touched,
-        _end(time_limit),
+        end_of(time_limit),
     )
     bound = float(y @ point) - spent + minimum
     return bound - WITHIN_ERROR * (1.0 + abs(bound))
@@ -328,7 +325,7 @@ def proven_variance_within(
         return v @ y - ((u @ sandwich) * u).sum(axis=1)
 
     spent = charge * total.most
-    minimum = _least_over_cells(cost, total, outer, charge, touched, _end(time_limit))
+    minimum = _least_over_cells(cost, total, outer, charge, touched, end_of(time_limit))
     paid = float(y @ point) + spent - minimum
     return float(np.sum(gram * w)) ** 2 / paid * (1.0 - WITHIN_ERROR)
 
@@ -350,10 +347,3 @@ def _least_over_cells(
     listed = cell_vertices(tangents, outer, n, end)
     known = np.max(listed @ np.array(tangents).T, axis=1)
     return float((cost(listed) + charge * known).min())
-
-
-def _end(time_limit: float | None) -> float:
-    """When the time is over, on the clock of `time.process_time`."""
-    if time_limit is None:
-        return math.inf
-    return time.process_time() + time_limit

@@ -491,7 +491,12 @@ def _verdict(
 ) -> FrequencyTest:
     """The test, with those of the suspects that are implausible on their own."""
     level = check_chance(level)
-    implausible = [suspect for suspect in suspects if suspect.p_value <= level]
+    # A tail that is too small for a double is not zero: anything can happen by chance.
+    implausible = [
+        replace(suspect, p_value=max(suspect.p_value, SMALLEST))
+        for suspect in suspects
+        if suspect.p_value <= level
+    ]
     implausible.sort(key=lambda suspect: suspect.p_value)
     return FrequencyTest(
         against=against,

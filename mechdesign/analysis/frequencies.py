@@ -54,7 +54,7 @@ VISIBLE_MOVE = 1e-9
 alone."""
 
 
-@dataclass(frozen=True, repr=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Estimated(Displayed):
     """Estimates with their errors and intervals: the base of the results for one and two columns.
 
@@ -119,7 +119,7 @@ class Estimated(Displayed):
         return rows
 
 
-@dataclass(frozen=True, repr=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Frequencies(Estimated):
     """Estimated frequencies, one entry for each of `names`; the rest as in `Estimated`.
 

@@ -39,7 +39,7 @@ from mechdesign.analysis.model import crossed_counts, release_model
 from mechdesign.channel.channel import Array, Channel
 
 
-@dataclass(frozen=True, repr=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class JointFrequencies(Estimated):
     """Estimated joint frequencies: rows are symbols of X (or groups), columns values of the other
     column.

@@ -89,7 +89,7 @@ FIGURES = ("estimate", "standard_error", "lower", "upper")
 """Keys of the figures in a record of `ColumnFrequencies.rows`."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ColumnFrequencies:
     """Estimated frequencies of one column, or of the combinations of several.
 

@@ -66,7 +66,7 @@ FEWEST_RECORDS = 2
 """Records of which something varies."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Statistics:
     """Estimated statistics of a released file.
 

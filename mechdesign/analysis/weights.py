@@ -82,7 +82,7 @@ from mechdesign.tables.variable import Variable
 Kind = Literal["unbiased", "posterior"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PosteriorTable:
     """P(x | label): one row a label, one column a symbol, rows sum to 1.
 
@@ -176,7 +176,7 @@ def record_weights(
     return Estimator.of(model, unidentified="refuse").weights
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ExpandedRecords:
     """Released records, with one row for every symbol that has a weight, for weighted analyses.
 
@@ -328,7 +328,7 @@ SINGULAR = 1e-10
 coefficients are determined."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Regression:
     """Coefficients of a regression, with their standard errors and intervals.
 

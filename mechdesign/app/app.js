@@ -15,14 +15,25 @@ async function upload(event) {
   if (!file) {
     return;
   }
-  document.getElementById("opening").textContent = "Opening " + file.name;
+  const opening = document.getElementById("opening");
+  if (file.size > Number(uploadForm.dataset.largest)) {
+    opening.textContent = `${file.name} ${uploadForm.dataset.tooLarge}.`;
+    return;
+  }
+  opening.textContent = "Opening " + file.name;
   const address = "upload?name=" + encodeURIComponent(file.name);
-  const answer = await fetch(address, { method: "POST", body: file });
-  const text = await answer.text();
-  if (answer.ok) {
-    comeBack(text);
-  } else {
-    document.getElementById("opening").textContent = text;
+  try {
+    const answer = await fetch(address, { method: "POST", body: file });
+    const text = await answer.text();
+    if (answer.ok) {
+      comeBack(text);
+    } else {
+      opening.textContent = text;
+    }
+  } catch {
+    // The file changed or is gone, or nobody answers.
+    opening.textContent =
+      `${file.name} could not be sent: choose it again; if that fails, start mechdesign app again.`;
   }
 }
 

@@ -60,6 +60,16 @@ TOKEN_BYTES = 24
 LARGEST_UPLOAD = 2**30
 """Bytes of a file that a browser may send."""
 
+TOO_LARGE = (
+    "is larger than 1 GiB, and the page holds files in memory: mechdesign design and the other "
+    "commands read files of any size"
+)
+"""What is said of a larger file, after its name.
+
+The page says it before it sends the file: a server that does not read a request to its end is often
+not heard.
+"""
+
 LARGEST_FORM = 2**24
 """Bytes of a form: the fields of very many columns."""
 
@@ -175,14 +185,14 @@ class _Pages:
         from starlette.requests import ClientDisconnect
         from starlette.responses import PlainTextResponse
 
+        name = request.query_params.get("name") or "table.csv"
         # The bytes as they are: the parser of multipart forms would write them to a temporary file.
         try:
             content = await _body(request, LARGEST_UPLOAD)
         except ClientDisconnect:
             return _gone()
         if content is None:
-            return PlainTextResponse("The file is too large.", status_code=413)
-        name = request.query_params.get("name") or "table.csv"
+            return PlainTextResponse(f"{name} {TOO_LARGE}.", status_code=413)
         # Reading a table takes seconds, in which the server must go on answering.
         await run_in_threadpool(self._open, name, content)
         return PlainTextResponse(self._session.place)
@@ -371,6 +381,8 @@ def rendered(session: Session) -> str:
         units=c.UNITS,
         orders=ORDERS,
         endings=",".join(ENDINGS),
+        largest_upload=LARGEST_UPLOAD,
+        too_large=TOO_LARGE,
         archive=ARCHIVE,
         merges=_merges(session.choice.merge_rare),
         smallest_factor=c.SMALLEST_FACTOR,

@@ -106,9 +106,17 @@ TASKS: dict[str, tuple[str, Any]] = {
 RELEASE_FILE = "release"
 """The button that releases the table through the channel that was designed."""
 
+BUSY = "Something is running: wait for it, or cancel it."
+"""What is said to whoever asks for more while a task runs."""
+
 TWICE = (
     "A second release of the same people, with this or any other channel, tells more than each by "
     "itself."
+)
+
+OUTDATED = (
+    "Steps 2 and 3 no longer say what was designed, so nothing was released: design the channel "
+    "again."
 )
 
 ARGUMENT = re.compile(r"(, or insist)? \([a-z_]+=[^()]*\)")
@@ -191,7 +199,7 @@ class Session:
         While a task runs, none is taken: it would end the search of another window without a word.
         """
         if self.running:
-            self._refuse("Something is running: wait for it, or cancel it.")
+            self._refuse(BUSY)
             return
         try:
             table = read_content(name, content)
@@ -218,7 +226,7 @@ class Session:
             self._refuse("Choose a file first.")
             return
         if self.running:
-            self._refuse("Something is running: wait for it, or cancel it.")
+            self._refuse(BUSY)
             return
         # Another window may still show the columns of a file that was open before.
         if form.get("file", self.table.sha256) != self.table.sha256:
@@ -228,6 +236,9 @@ class Session:
             )
             return
         if action in (RELEASE_FILE, JUDGE, ACCEPT):
+            if action != JUDGE and self._is_another_choice(self.table, form):
+                self._refuse(OUTDATED)
+                return
             self._act_on_design(action, self.table, form)
             return
         try:
@@ -259,6 +270,20 @@ class Session:
             return
         title, task = TASKS[action]
         self._start(title, task, self.table)
+
+    def _is_another_choice(self, table: MemoryTable, form: Mapping[str, str]) -> bool:
+        """Whether a form has another choice than the one that was designed; then it is taken, and
+        the design is dropped. What was released is kept: it cannot be released again.
+        """
+        is_open = self.designed is not None and self.released is None
+        if not is_open or "factor" not in form:
+            return False
+        choice, refusal = choice_of_form(table.columns, form, self.choice)
+        if not refusal and choice == self.choice:
+            return False
+        self._change(self._usable(choice))
+        self._drop_design()
+        return True
 
     def _act_on_design(
         self, action: str, table: MemoryTable, form: Mapping[str, str]
@@ -419,6 +444,9 @@ class Session:
 
     def _answer(self, work: Work[Any]) -> None:
         """Take the answer of a task that has ended."""
+        if self.error == BUSY:
+            # It was said to a second click on the same button, and is true no more.
+            self.error = ""
         if work.cancelled:
             self._refuse("Cancelled. Nothing was changed.")
             return

@@ -22,15 +22,8 @@ maximal leakage is the logarithm of one (`extremes.log_upper`). The mutual infor
 logarithm of a product of rational powers of rationals: it is zero where every lift is 1, and else
 no rational number (Lindemann), so a ball of growing precision ends between two doubles.
 
-An average promises nothing about one record.
-
-*The best guess.* Whoever knows the table and the channel guesses the likeliest s given the released
-y. That is right with the probability sum_y max_s P(s, y), the Bayes vulnerability of S after the
-release (Smith 2009), and no other guess is right more often. Without the release it is max_s P(s).
-For example, the masses (3, 1) and (2, 4) of two outputs, of 10 in all, give 7/10, and 5/10 without:
-both secrets have the mass 5.
-
-Unlike a lift this is an average over all records: single values may tell far more.
+An average promises nothing about one record: single values may tell far more. What `guess` limits
+is `measures.best_guess`.
 
 *Charges* are what average budgets contribute to the bound of a least cost. An output y of mass m_y
 leaks L_j(l), a convex function of its lifts l, and a budget limits sum_y m_y L_j <= e_j. Take a
@@ -230,27 +223,6 @@ def _maximal(outputs: Sequence[OutputMasses], scale: int) -> float:
             largest = max(largest, mass * (unit // row))
         total += Fraction(largest * output.total, unit * scale)
     return log_upper(total.numerator, total.denominator)
-
-
-# --------------------------------------------------------------------------- best guess
-
-
-def best_guess(channel: Channel, joint: Joint) -> tuple[Fraction, Fraction]:
-    """The share of records whose sensitive value the best guess from the release tells, and the
-    share without a release.
-
-    Several sensitive columns are guessed together.
-    """
-    released = released_part(channel, joint)
-    outputs = list(masses_by_output(columns_on(channel, released), released))
-    scale = sum(output.output for output in outputs)
-    right = sum(max(output.masses) for output in outputs)
-    return Fraction(right, scale), guess_without(joint)
-
-
-def guess_without(joint: Joint) -> Fraction:
-    """The share of the likeliest sensitive value, whose guess is best without a release."""
-    return Fraction(max(joint.sensitive_counts), joint.total)
 
 
 # -------------------------------------------------------------- charges of a least cost

@@ -152,7 +152,7 @@ def outwards(bounds: tuple[Fraction, Fraction]) -> tuple[float, float]:
     return max(0.0, below), math.nextafter(float(highest), math.inf)
 
 
-def limits_of_draw(channel: Channel, joint: Joint | None = None) -> RatioLimits:
+def limits_of_draw(channel: Channel) -> RatioLimits:
     """The limits of one draw of a channel, whatever its output is; given columns are a part of it.
 
     Raises
@@ -160,7 +160,7 @@ def limits_of_draw(channel: Channel, joint: Joint | None = None) -> RatioLimits:
     InputError
         If there is no table, or each of several columns is protected.
     """
-    joint = _table_of(channel, joint)
+    joint = _table_of(channel)
     return RatioLimits.of(masses_of(channel, joint).outputs, occurring(joint))
 
 
@@ -186,10 +186,10 @@ def reached_by_draws(channels: Sequence[Channel], times: int) -> tuple[float, fl
         If a channel has no table, or the secrets are not the same.
     """
     first = channels[0]
-    joint = _table_of(first, None)
+    joint = _table_of(first)
     limits = limits_of_draw(first)
     for channel in channels[1:]:
-        other = _table_of(channel, None)
+        other = _table_of(channel)
         if other.sensitive != joint.sensitive or occurring(other) != occurring(joint):
             raise InputError(
                 "the channels of these releases protect other secrets: what they tell together is "
@@ -199,7 +199,7 @@ def reached_by_draws(channels: Sequence[Channel], times: int) -> tuple[float, fl
     return outwards(reached(prior_of(joint), [(limits, times)]))
 
 
-def _table_of(channel: Channel, joint: Joint | None) -> Joint:
+def _table_of(channel: Channel, joint: Joint | None = None) -> Joint:
     """The table that decides: the one given, else that of the channel."""
     joint = joint or channel.joint
     if joint is None:

@@ -200,7 +200,7 @@ def box_truth(channel: Channel) -> tuple[float, ...] | None:
     tuple of float, or None
         One for each variable of the boxes; None for a public channel, which has no counts.
     """
-    if channel.boxed.claims.utility is None:
+    if channel.box_utility is None:
         return None
     unchanged = np.zeros(len(channel.boxed.coder.columns))
     for part in channel.parts:

@@ -329,21 +329,3 @@ def _claim(part: BoxPart) -> StratumClaim:
     if part.channel is None:
         return StratumClaim()
     return StratumClaim(part.together, part.channel.record, part.channel.joint)
-
-
-def with_parts(
-    channel: Channel, parts: Sequence[BoxPart], people: People | None = None
-) -> Channel:
-    """A channel of boxes with other strata, and perhaps for people."""
-    coder, claims, sensitive = channel.boxed
-    return channel_of_boxes(
-        sensitive=sensitive,
-        given=coder.given,
-        columns=coder.columns,
-        parts=parts,
-        level=claims.level,
-        slice_records=claims.slice_records,
-        provenance=channel.provenance,
-        utility=claims.utility,
-        people=people or coder.people,
-    )

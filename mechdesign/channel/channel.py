@@ -33,7 +33,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from mechdesign.channel.box_claims import BoxClaims, StratumClaim
+from mechdesign.channel.box_claims import BoxClaims, BoxUtility, StratumClaim
 from mechdesign.channel.output_cells import (
     OutputCells,
     absent_law,
@@ -58,25 +58,28 @@ from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
 from mechdesign.core.wording import listed, percent_of, quoted
 from mechdesign.formats.cells import encoded_columns
 from mechdesign.notions import Notion, from_record
+from mechdesign.release.coding import Coding
 from mechdesign.release.drawing import (
     BOXES_NOT_FIXED,
     DRAWS,
     FIXED,
     INDEPENDENT,
     Release,
+    box_coding,
     channel_digest,
     key_of,
     record_of_coder,
+    symbol_coding,
 )
-from mechdesign.release.draws import Key, records_of
+from mechdesign.release.draws import Key, Sampler, records_of
 from mechdesign.release.released_frames import (
     DrawnCells,
     apply_to_people,
     fix_where_whole,
     frame_of_columns,
 )
-from mechdesign.release.released_values import LABEL
-from mechdesign.release.samplers import REFUSE, Policy
+from mechdesign.release.released_values import LABEL, ROW
+from mechdesign.release.samplers import REFUSE, Filling, Policy
 from mechdesign.tables.box_coder import BoxCoder, BoxFill, RowsByBox, SymbolCounts
 from mechdesign.tables.columns import is_frame, values_of
 from mechdesign.tables.joint import Array, Joint
@@ -246,7 +249,7 @@ class Channel(Displayed):
         # Each stratum is a channel of its own, which checks itself.
         _ = self.parts
         # The public form has nothing to fill boxes with: it serves a report, and draws nothing.
-        if claims.utility is not None:
+        if self.box_utility is not None:
             self.check_filled()
 
     def _check_promises(self, claims: BoxClaims) -> None:
@@ -440,12 +443,19 @@ class Channel(Displayed):
         return None if self.claims is None else self.claims.level
 
     @property
+    def box_utility(self) -> BoxUtility | None:
+        """What boxes keep, as their claims state it; None of a public channel, and of any other,
+        whose table tells it.
+        """
+        return None if self.claims is None else self.claims.utility
+
+    @property
     def records(self) -> int | None:
         """Records of the table behind the channel; None of a public one, and without numbers of
         records.
         """
-        if self.claims is not None and self.claims.utility is not None:
-            return self.claims.utility.records
+        if self.box_utility is not None:
+            return self.box_utility.records
         return None if self.joint is None else self.joint.records
 
     @property
@@ -911,7 +921,7 @@ class Channel(Displayed):
         InputError
             If a column is missing, or the channel does not know the row.
         """
-        return law_of_record(self, row)
+        return law_of_record(self, self.coder, row)
 
     def with_provenance(self, **entries: Any) -> Channel:
         """The same channel with more entries in the record of its origin."""
@@ -1053,6 +1063,25 @@ class Channel(Displayed):
     def coding_record(self) -> dict[str, Any]:
         """What the digest has of the coder; nothing where records are coded by their symbols."""
         return {} if self.coder is None else record_of_coder(self.coder, self.parts)
+
+    def coding(self, policy: Policy) -> tuple[Coding, Sampler]:
+        """How the cells of a record become a row of the sampler, and the sampler."""
+        if self.coder is None:
+            return symbol_coding(self, policy)
+        return box_coding(self, self.coder, policy)
+
+    @property
+    def filling(self) -> Filling | None:
+        """The samplers of the rows that are drawn within boxes; None where outputs are released
+        themselves.
+        """
+        if self.coder is None or not self.fills:
+            return None
+        return Filling(self.parts, self.coder)
+
+    def form_of(self, form: str) -> str:
+        """The form of what is released, where `form` is asked for; of boxes rows, drawn whole."""
+        return form if self.coder is None else ROW
 
     def prepared(
         self,

@@ -169,16 +169,17 @@ Law = dict[tuple[Any, ...], Fraction]
 """Released texts, and their probabilities; of a person tuples of such texts."""
 
 
-def law_of_record(channel: Releasable, row: Any) -> Law:
-    """The exact law of what is released for a record, or for all records of a person.
+def law_of_record(channel: Releasable, coder: BoxCoder | None, row: Any) -> Law:
+    """The exact law of what is released for a record, or for all records of a person; with a
+    `coder` for the box of the record.
 
     Raises
     ------
     InputError
         If a column is missing, or the channel does not know the row.
     """
-    if channel.coder is not None:
-        return _law_of_symbol(channel, _symbol_of_box(channel, channel.coder, row))
+    if coder is not None:
+        return _law_of_symbol(channel, _symbol_of_box(channel, coder, row))
     people = channel.useful.people
     if people is None:
         return _law_of_symbol(channel, _symbol_of(channel.useful, row))

@@ -7,7 +7,7 @@ leaves OUT complete or absent. Then `_answer_channel` or `_answer_mechanism` log
 result, such as "1,000 records written to out.csv; the column job is released."
 
 *Arguments*: files and options, and the release that they ask for. `ApplyArguments.channel_release`
-is a release through channel files (`jobs.folders.sanitise_path`), and
+is a release through channel files (`jobs.release_path.sanitise_path`), and
 `ApplyArguments.mechanism_release` one through a mechanism file of `quantize`
 (`mechanism.mechanism_release`). Both read the files of channels and mechanisms, and draw nothing:
 each gives a function of `progress` and `warn` that reads IN, draws and writes. Both put together
@@ -188,7 +188,7 @@ def _release_of(
 ) -> Callable[..., Any]:
     """The release through the channels of these files; it takes `progress` and `warn`."""
     from mechdesign.channel.file import load
-    from mechdesign.jobs.folders import sanitise_path
+    from mechdesign.jobs.release_path import sanitise_path
     from mechdesign.jobs.target import keep_apart
 
     channels = [load(path) for path in paths]

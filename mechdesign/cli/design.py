@@ -1,14 +1,13 @@
 """`mechdesign design TABLE`: compute a channel, verify it exactly, write it, say what it
 guarantees.
 
-`design` checks the options before the table is read, and hands over: without a budget to
-`advise`. Else it reads the table, lets each group of options add its part to a
-request of `mechanisms` (`_read`), searches within --time-limit (`_searched`, where
-`DesignBudget.designed` puts the budget into the request and calls `designing.design_requested`),
-writes the channel and its reports, and prints the promise
-(`_write`). Rows with a confidence level (--release, --confidence) are released by boxes
-of rows, and a column with rare symbols merged (--merge-rare) by boxes of its symbols: of the jobs
-clerk, typist and smith it may release "clerk or typist" as one.
+`design` checks the options before the table is read, and hands over: without a budget to `advise`.
+Else it reads the table, lets each group of options add its part to a request of `mechanisms`
+(`_read`), searches within --time-limit (`_searched`, where `DesignBudget.on` puts in the budget and
+`designing.design_requested` designs), writes the channel and its reports, and prints the promise
+(`_write`). Rows with a confidence level (--release, --confidence) are released by boxes of rows,
+and a column with rare symbols merged (--merge-rare) by boxes of its symbols: of the jobs clerk,
+typist and smith it may release "clerk or typist" as one.
 
 The channel file records the command line that repeats it (`DesignArguments.recorded`).
 
@@ -308,12 +307,23 @@ def _searched(
         limit *= 1.0 - TIME_SHARE
     with reporter.work("searching", unit="sets", limit=seconds) as work:
         limited = replace(request, time_limit=limit, progress=work.step)
-        result = arguments.budget.designed(limited)
+        result = _designed(arguments.budget, limited)
         # Otherwise nobody would know why the search ended before the time of --time-limit.
         if limit != seconds and result.certificate.details.get("status") == TIME_LIMIT:
             note = TIME_NOTE.format(limit=seconds, search=limit)
             result = replace(result, messages=(*result.messages, note))
         return result, _proposals(result, started, seconds)
+
+
+def _designed(budget: DesignBudget, request: DesignRequest) -> md.Design:
+    """The design of a request, whose budget may have to be searched."""
+    from mechdesign.mechanisms.budget import keeping
+    from mechdesign.mechanisms.designing import design_requested
+
+    if budget.is_searched:
+        # The search tries numbers; `repr` gives the decimal that is read as the very same one.
+        return keeping(request, lambda epsilon: budget.at(repr(epsilon)), budget.keep)
+    return design_requested(budget.on(request))
 
 
 def _proposals(
@@ -456,7 +466,7 @@ def _text(
         from mechdesign.report.first_lines import little_use_lines
         from mechdesign.report.terminal import design_text
 
-        text = design_text(result, joint, all_measures=output.all_measures)
+        text = design_text(result, all_measures=output.all_measures)
         return "\n".join([*little_use_lines(result), text, "", *last])
     from mechdesign.report.first_screen import first_screen
 

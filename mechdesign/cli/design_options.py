@@ -1,15 +1,15 @@
 """The options of `mechdesign design`: budget, search, objective and files.
 
 `design` first calls the `check` of each group, before the table is read. Then `DesignOptions.on`
-and `ObjectiveOptions.on` put their options into a `DesignRequest`, and `DesignBudget.designed`
-designs it. The budget comes last, because --max-posterior and --keep find the notion by the table:
-with --max-posterior 0.9 and a sensitive value that 60 % of the records have, no lift may exceed
-0.9 / 0.6, so eps_u is log 1.5.
+and `ObjectiveOptions.on` put their options into a `DesignRequest`, and `DesignBudget.on` its
+notion. The budget comes last, because --max-posterior finds the notion by the table: with
+--max-posterior 0.9 and a sensitive value that 60 % of the records have, no lift may exceed
+0.9 / 0.6, so eps_u is log 1.5. The budget of --keep is found by designing (`budget.keeping`).
 
 *Arguments*: the command line of `design` as one value. `design` takes its options in groups, as
 typer needs them. Its steps, and those of a design of boxes, need most of the groups, so these
 travel together as `DesignArguments`. `design` makes it once, and a step takes from it what it
-needs, as in ``arguments.budget.designed(request)``.
+needs, as in ``arguments.budget.on(request)``.
 """
 
 from __future__ import annotations
@@ -97,16 +97,20 @@ class DesignBudget(options.BudgetOptions):
 
     @property
     def provisional(self) -> md.Notion:
-        """A notion of this kind, for a request whose budget is not known yet: --max-posterior and
-        --keep find it by the table, so `designed` replaces it.
+        """A notion of this kind, for a request whose budget is not known yet: that of
+        --max-posterior and of --keep is found by the table.
         """
         return self.kind.at(1.0)
 
-    def designed(self, request: DesignRequest) -> md.Design:
-        """The channel of a request with this budget in the place of its notion."""
+    @property
+    def is_searched(self) -> bool:
+        """Whether the budget is the smallest one that keeps a share, among those of `at`."""
+        return self.keep is not None and self.average is None
+
+    def on(self, request: DesignRequest) -> DesignRequest:
+        """The request with this budget in the place of its notion."""
         from mechdesign.mechanisms.average_budgets import NO_PROMISE
-        from mechdesign.mechanisms.budget import keeping, posterior_budget
-        from mechdesign.mechanisms.designing import design_requested
+        from mechdesign.mechanisms.budget import posterior_budget
 
         if self.average is not None:
             # An average may stand alone: then single lifts have no bound.
@@ -114,15 +118,11 @@ class DesignBudget(options.BudgetOptions):
             if not self._is_average_alone:
                 notion = replace(self, average=None, keep=None).notion_or("alip")
             average = parsing.averages_of(self.average, self.keep)
-            request = replace(request, notion=notion, average=average, keep=self.keep)
-            return design_requested(request)
-        if self.keep is not None:
-            # The search tries numbers; `repr` gives the decimal that is read as the very same one.
-            return keeping(request, lambda epsilon: self.at(repr(epsilon)), self.keep)
+            return replace(request, notion=notion, average=average, keep=self.keep)
         upper = None
         if self.max_posterior is not None:
             upper = posterior_budget(request, self.max_posterior)
-        return design_requested(replace(request, notion=self.notion_or("alip", upper)))
+        return replace(request, notion=self.notion_or("alip", upper))
 
     @property
     def _is_average_alone(self) -> bool:

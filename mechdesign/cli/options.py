@@ -299,7 +299,7 @@ class SearchOptions:
 
     def check(self) -> None:
         """Refuse what cannot be searched, before the table is read."""
-        from mechdesign.mechanisms.search import Search
+        from mechdesign.mechanisms.search_options import Search
 
         # Its constructor checks the settings; the search that is made here is thrown away.
         Search(

@@ -51,7 +51,7 @@ from mechdesign.cli.line import (
 )
 from mechdesign.cli.options import ReportOptions
 from mechdesign.cli.released import Files, OutputFormat
-from mechdesign.cli.report import report
+from mechdesign.cli.report import BoardOptions, report
 from mechdesign.core.errors import InputError, errors_noting
 from mechdesign.core.files import check_target
 
@@ -218,12 +218,14 @@ def _steps(
     """
     channel = job.channel
     is_new = not os.path.exists(channel)
-    reports, report_options = _missing_reports(job, is_new=is_new)
+    reports, there, report_options = _reports(job, is_new=is_new)
     if reports:
         # Reports that cannot be written are refused before the work.
-        wanted = ReportOptions(**reports, curve=report_options["curve"])
-        check: dict[str, Any] = {"sources": (), "others": {}, **report_options}
-        yield ("report",), wanted.check, check
+        values = reports | report_options
+        check: dict[str, Any] = {"sources": (), "others": {}, "source": channel}
+        for group in (ReportOptions, BoardOptions):
+            wanted = _group(group, values)
+            yield ("report",), wanted.check, values | check
     if job.design is not None and is_new:
         yield ("channel",), check_target, {"target": channel, "force": False}
     # So are inputs and outputs of releases; a release may read what an earlier one writes.
@@ -238,6 +240,9 @@ def _steps(
         yield ("design",), design, job.design.model_dump() | {"output": channel}
     elif job.design is not None:
         yield ("design",), _verify, job.design.model_dump() | {"output": channel}
+    if there:
+        known = {"there": there, "reports": reports, "force": report_options["force"]}
+        yield ("report",), _find_outdated, known | {"channel": channel}
     for number, release in enumerate(job.apply):
         values = release.model_dump()
         values["channel"] = channel
@@ -271,21 +276,45 @@ def _check_places(files: Files, text: OutputFormat, written: Sequence[str]) -> N
     check_places(files.source, files.target, places)
 
 
-def _missing_reports(
+def _reports(
     job: Any, *, is_new: bool
-) -> tuple[dict[str, str], dict[str, Any]]:
-    """The reports to write, all for a new channel, else those that are missing; and
-    their settings `force`, `curve` and `certificate`.
+) -> tuple[dict[str, str], dict[str, str], dict[str, Any]]:
+    """The reports to write, all for a new channel, else those that are missing; those that are
+    there; and their settings `force`, `curve` and `certificate`.
     """
     settings: dict[str, Any] = {"force": False, "curve": "6", "certificate": False}
-    reports: dict[str, str] = {}
+    missing: dict[str, str] = {}
+    there: dict[str, str] = {}
     if job.report is not None:
         for name, value in job.report.model_dump(exclude_none=True).items():
             if name in settings:
                 settings[name] = value
             elif is_new or not os.path.exists(value):
-                reports[name] = value
-    return reports, settings
+                missing[name] = value
+            else:
+                there[name] = value
+    return missing, there, settings
+
+
+def _find_outdated(
+    channel: str, there: Mapping[str, str], reports: dict[str, str], force: bool
+) -> None:
+    """Add reports that are there, but are about another channel, to those to write; refuse them
+    where they may not be replaced.
+    """
+    from mechdesign.channel.file import load
+
+    # Every report says it, whatever its format.
+    digest = load(channel).digest.encode()
+    for name, path in there.items():
+        if digest in Path(path).read_bytes():
+            continue
+        if not force:
+            raise InputError(
+                f"{path} is no report on {channel} as it is now: remove it to have it written "
+                "anew, or name another file"
+            )
+        reports[name] = path
 
 
 def _verify(
@@ -358,11 +387,13 @@ def _called(
 
 def _groups(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """The groups of options that a function takes, made of single values."""
-    groups: dict[str, Any] = {}
-    for name, group in groups_of(function).items():
-        members: dict[str, Any] = {}
-        for member, *_ in declared(group):
-            if member.name in values:
-                members[member.name] = values[member.name]
-        groups[name] = group(**members)
-    return groups
+    return {name: _group(group, values) for name, group in groups_of(function).items()}
+
+
+def _group(group: type[Any], values: Mapping[str, Any]) -> Any:
+    """A group of options made of those values that are its own."""
+    members: dict[str, Any] = {}
+    for member, *_ in declared(group):
+        if member.name in values:
+            members[member.name] = values[member.name]
+    return group(**members)

@@ -59,7 +59,7 @@ from mechdesign.mechanisms.posteriors import check_optimum
 from mechdesign.mechanisms.queries import Queries
 from mechdesign.mechanisms.request import MECHANISMS
 from mechdesign.mechanisms.result import Design
-from mechdesign.mechanisms.search import RESPONSE, HeuristicOptions
+from mechdesign.mechanisms.search_options import RESPONSE, HeuristicOptions
 from mechdesign.tables.confidence import check_counts, check_level
 from mechdesign.tables.joint import Joint, names_of_columns
 

@@ -59,14 +59,19 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows
 from mechdesign.mechanisms import OBJECTIVES
 from mechdesign.mechanisms.designing import design_requested
+from mechdesign.mechanisms.heuristics import HEURISTICS, heuristic
 from mechdesign.mechanisms.least_cost_objective import DISTANCE, INFORMATION, TRUTH
 from mechdesign.mechanisms.merged_sets import Risk
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design, finish
 from mechdesign.mechanisms.rounding import Rounded
-from mechdesign.mechanisms.search import COMPLETE, RESPONSE, HeuristicOptions, Search
-from mechdesign.mechanisms.watchdog import HEURISTICS, heuristic
+from mechdesign.mechanisms.search_options import (
+    COMPLETE,
+    RESPONSE,
+    HeuristicOptions,
+    Search,
+)
 from mechdesign.tables.joint import Joint
 
 # --------------------------------------------------------------------------------- rows

@@ -61,6 +61,7 @@ from mechdesign.mechanisms.averages import (
     for_average,
 )
 from mechdesign.mechanisms.designing import design_requested
+from mechdesign.mechanisms.heuristics import HEURISTICS
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.purposes import task_figures, task_joint
 from mechdesign.mechanisms.queries import PURPOSES, Queries, queries_of
@@ -68,8 +69,7 @@ from mechdesign.mechanisms.query_design import are_compared, protocols, total_va
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design, QueryAccuracy, TaskUtility
 from mechdesign.mechanisms.rules import Rules, check_sensitive
-from mechdesign.mechanisms.search import Search
-from mechdesign.mechanisms.watchdog import HEURISTICS
+from mechdesign.mechanisms.search_options import Search
 from mechdesign.tables.joint import Joint
 
 TIME_LIMIT = 30.0

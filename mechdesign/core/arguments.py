@@ -45,7 +45,7 @@ It covers every double, and it keeps '1e999999999' from becoming an integer of a
 LONGEST_NUMBER = 1000
 """Longest text of a number, in characters. No measurement has more digits."""
 
-HOW_WRITTEN = "write numbers as 1800.5, without a decimal comma, separators or units"
+HOW_WRITTEN = "write numbers as 1800.5, without a decimal comma, separators, units or value labels"
 """The remedy for a cell that is no number."""
 
 # `Decimal` raises errors of its own on exponents of more than 18 digits; nine are enough.

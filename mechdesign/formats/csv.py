@@ -115,6 +115,11 @@ class CsvSource(AbstractContextManager["CsvSource"]):
             Other columns that are wanted.
         whole : bool
             Whether all columns are wanted; a CSV is always read whole.
+
+        Raises
+        ------
+        FileChanged
+            After the last batch, if the file changed since it was opened.
         """
         require_columns((*encode, *read), self.header)
         self._rewind()
@@ -132,6 +137,7 @@ class CsvSource(AbstractContextManager["CsvSource"]):
                 quote=self.options.quote,
                 encode=encode,
             )
+        self._raw.check()
 
     def where(self, record: int) -> str:
         """The file and the line of a record.

@@ -507,7 +507,7 @@ class Blocks:
         """The fault of a blank line, which is often that below a title."""
         title = "" if self.records else self._title()
         if title or len(self.header) > 1:
-            return f"the row {BLANK}{title}"
+            return f"the row {BLANK}{title or '; remove it'}"
         return f"the row {BLANK}; in a table of one column an empty cell is written in quotes"
 
     def _title(self) -> str:

@@ -4,9 +4,9 @@ Three classes build on one another:
 
 - `OpenedFile` makes every input readable by path, as often as needed. A regular file is opened
   where it is. What can be read only once, or has no path, is copied into a nameless file first.
-- `GuardedInput` also hashes it and makes sure that it does not change while it is read. It notes
-  device, inode, size and times of the file, then hashes the content. `check` compares them with
-  those at the end.
+  It notes device, inode, size and times of the file, and `check` compares them with those at the
+  end of a pass: a table that another program still writes is no table yet.
+- `GuardedInput` also hashes it, and none of its passes may see another state than the hash did.
 - `RawInput` recognises a data file by its first bytes, whatever its name: ``50 41 52 31`` (PAR1)
   is Parquet; ``1f 8b`` is gzip, whose content must be text; anything else is text or refused later.
 """
@@ -190,6 +190,9 @@ class OpenedFile:
             self.stream: BinaryIO = resources.enter_context(
                 open(self.path, "rb", buffering=0)
             )
+            # The state of the open file. `check` looks at the path: a file that was put in its
+            # place counts as well.
+            self._stamp = _stamp(os.fstat(self.stream.fileno()))
             self.close: Callable[[], None] = resources.pop_all().close
 
     def _copied(
@@ -207,6 +210,26 @@ class OpenedFile:
                 self.name, f"{self.name} cannot be copied to {place}: {reason(error)}"
             ) from None
         return copy.path
+
+    def check(self) -> None:
+        """Refuse the input if it is not in the state in which it was opened.
+
+        Call this after reading all of it.
+        """
+        if not self._is_unchanged():
+            raise FileChanged(
+                self.name,
+                f"{self.name} changed while it was read, and nothing was written; start again "
+                "when it is complete",
+            )
+
+    def _is_unchanged(self) -> bool:
+        """Whether the path leads to the file that was opened, in the same state."""
+        try:
+            return _stamp(os.stat(self.path)) == self._stamp
+        except OSError:
+            # It was removed, or its folder was.
+            return False
 
 
 def _open_pipe(path: PathLike) -> AbstractContextManager[BinaryIO]:
@@ -244,13 +267,9 @@ class GuardedInput(OpenedFile, AbstractContextManager["GuardedInput"]):
     ) -> None:
         super().__init__(path, folder=spool)
         with on_failure(self.close), read_errors(self.name):
-            status = os.fstat(self.stream.fileno())
-            self.size = status.st_size
+            self.size = os.fstat(self.stream.fileno()).st_size
             self.sha256 = self._hashed(progress)
-            # The state before the hash: a change while the file was hashed counts, too.
-            # It is that of the open file, and `check` looks at the path: a file that was put in its
-            # place counts as well.
-            self._stamp = _stamp(status)
+            # A change while the file was hashed counts, too.
             self.check()
 
     def _hashed(self, progress: Progress | None) -> str:
@@ -266,26 +285,6 @@ class GuardedInput(OpenedFile, AbstractContextManager["GuardedInput"]):
             if done > self.size:
                 break
         return digest.hexdigest()
-
-    def check(self) -> None:
-        """Refuse the input if it is not the one that was hashed.
-
-        Call this after reading all of it.
-        """
-        if not self._is_unchanged():
-            raise FileChanged(
-                self.name,
-                f"{self.name} changed while it was read, and nothing was written; start again "
-                "when it is complete",
-            )
-
-    def _is_unchanged(self) -> bool:
-        """Whether the path leads to the file that was hashed, in the same state."""
-        try:
-            return _stamp(os.stat(self.path)) == self._stamp
-        except OSError:
-            # It was removed, or its folder was.
-            return False
 
     def __exit__(
         self, kind: object, error: BaseException | None, trace: object
@@ -385,6 +384,17 @@ class RawInput:
         if self.compression is None:
             return cursor, cursor
         return cursor, Decompressed(cursor, self.compression, self.name)
+
+    def check(self) -> None:
+        """Refuse a file that changed since it was opened here; call this after reading all of it.
+
+        Raises
+        ------
+        FileChanged
+            If its content may be another one.
+        """
+        if self._opened is not None:
+            self._opened.check()
 
     def close(self) -> None:
         """Close the file if it was opened here."""

@@ -105,6 +105,7 @@ def as_parquet(raw: RawInput) -> RawInput:
             cursor, _ = raw.from_start()
             while block := cursor.read(_BLOCK):
                 write_all(sink, block)
+        raw.check()
         try:
             frame, meta = getattr(pyreadstat, READERS[kind])(str(copy.path))
         except Exception as error:

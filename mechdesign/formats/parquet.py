@@ -186,6 +186,11 @@ class ParquetSource(AbstractContextManager["ParquetSource"]):
             Other columns that are wanted.
         whole : bool
             Whether all columns are wanted, or only those that are named.
+
+        Raises
+        ------
+        FileChanged
+            After the last batch, if the file changed since it was opened.
         """
         import pyarrow.parquet as pq
 
@@ -210,6 +215,7 @@ class ParquetSource(AbstractContextManager["ParquetSource"]):
                 for batch in self._group(file, group, rows, None if whole else names):
                     yield ParquetBatch(batch, encode, self.position + batch.num_rows)
                     self.position += batch.num_rows
+        self._raw.check()
 
     def _read_as_codes(self, encode: Sequence[str], read: Sequence[str]) -> list[str]:
         """Columns of text that the reader is asked to return as codes."""

@@ -2,8 +2,8 @@
 
 The modules by what they do for that promise:
 
-- A file is released: `release_file`, `file_run`, `target`. A folder: `folders`,
-  `folder_stage`.
+- What a path names is released: `release_path`. A file: `release_file`, `file_run`, `target`. A
+  folder: `folders`, `folder_stage`.
 - How a table is released, and what it draws: `recipe`, `file_run`, `keyed_recipe`,
   `channel_recipe`, and the drawer `release_drawer`. Each of these recipes is the next one's base:
   what a table needs of it, then what a file needs, keys from a job of the ledger, and channels.

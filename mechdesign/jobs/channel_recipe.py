@@ -36,7 +36,7 @@ from mechdesign.jobs.column_plan import Plan, make_plan
 from mechdesign.jobs.file_run import FileRecipe
 from mechdesign.jobs.keyed_recipe import KeyedRecipe
 from mechdesign.jobs.keys import key_for_columns, key_in_options
-from mechdesign.jobs.ledger import ROW, Ledger, Use
+from mechdesign.jobs.ledger import Ledger, Use
 from mechdesign.jobs.manifest import DescribedChannel, released_channel
 from mechdesign.jobs.options import Applied, ReleaseOptions
 from mechdesign.jobs.output_columns import ColumnGroup, in_table, private_columns
@@ -208,7 +208,7 @@ class ChannelRecipe(KeyedRecipe):
     @property
     def form(self) -> str:
         """The form of the options; of boxes whole rows, drawn together."""
-        return ROW if self.channels[0].judged_alone else self.options.form
+        return self.channels[0].form_of(self.options.form)
 
     def drawer(self, header: Sequence[Any]) -> ReleaseDrawer:
         """Ready for the parts of a table with this header."""

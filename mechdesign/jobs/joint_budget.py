@@ -50,9 +50,10 @@ from mechdesign.core.wording import (
     quoted,
 )
 from mechdesign.formats.census import Content
-from mechdesign.jobs.ledger import DONE, ROW, Drawn, Entry, Ledger, Use
+from mechdesign.jobs.ledger import DONE, Drawn, Entry, Ledger, Use
 from mechdesign.jobs.same_records import releases_of
 from mechdesign.release.identified_draws import REDRAW
+from mechdesign.release.released_values import ROW
 
 if TYPE_CHECKING:
     from mechdesign.auditing.verdict import Achieved

@@ -78,9 +78,6 @@ FINISHING = "finishing"
 DONE = "done"
 """The state of a release that is complete."""
 
-ROW = "row"
-"""The form of a use of a channel of rows."""
-
 Settings: TypeAlias = dict[str, Any]
 """Plain JSON values: whatever decides, beside data, channels and draws, which bytes are written."""
 

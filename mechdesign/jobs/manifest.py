@@ -187,7 +187,7 @@ def _counts(channel: Channel, release: Release) -> tuple[VariableCounts, ...]:
 
 def _outputs_of(channel: Channel, release: Release, k: int) -> tuple[ValueCount, ...]:
     """The released values of the variable at place k, each with its records."""
-    if not channel.coder:
+    if release.has_one_symbol:
         values: Sequence[tuple[str, ...]] = channel.output_cells
         if release.form in OF_SYMBOLS:
             values = channel.useful.symbols

@@ -299,7 +299,8 @@ class ReleaseOptions:
                 )
             if self.fresh_draw:
                 raise InputError(
-                    "without a ledger every draw is fresh; give the ledger, or leave fresh_draw out"
+                    "without a ledger every draw is fresh; give the ledger, or leave --fresh-draw "
+                    "out"
                 )
             return
         if self.key is not None:

@@ -127,8 +127,7 @@ class ColumnRecords:
     def __init__(self, ledger: Ledger, releases: Sequence[Release]) -> None:
         self._columns: dict[int, tuple[Release, BareRecords]] = {}
         for k, release in enumerate(releases):
-            # Of boxes a record has no single symbol.
-            if release.channel.coder is None:
+            if release.has_one_symbol:
                 census = partial(CodedCensus, _symbol_hashes(ledger, release))
                 self._columns[k] = release, BareRecords([release], census)
 

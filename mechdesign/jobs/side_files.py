@@ -302,9 +302,9 @@ def _box_covers(
             sentences = [text.replace(of_record, of_person) for text in sentences]
         sentences.append(ONE_RELEASE)
     records = None
-    if internal and channel.boxed.claims.utility is not None:
+    if internal and channel.box_utility is not None:
         sentences.append(_box_figures(channel))
-        records = channel.boxed.claims.utility.records
+        records = channel.box_utility.records
     sentences.append(uncovered_sentence(channel.boxed.claims.level, records))
     for groups in channel.boxed.together_texts:
         for group in groups:

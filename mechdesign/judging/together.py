@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.core.arguments import fraction_of_text
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import listed, quoted
@@ -34,6 +35,9 @@ from mechdesign.tables.reading import columns_named
 
 SUPPRESSED = ("*", "**", "***", "?*", "NA*", "NA")
 """Texts that stand for any value, unless the original has them as values."""
+
+WHOLE_DOUBLES = 2.0**53
+"""From here on doubles stand for more than one whole number each."""
 
 NUMBER = r"\s*([-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*"
 
@@ -90,7 +94,7 @@ def covered(
         if found is None and numbers is not None:
             # 40.0 for 40 is the same number. Another number, such as 40.3, is no code of the
             # values beside it: it is compared as a number.
-            found = _same_number(value, numbers)
+            found = _same_number(value, original, numbers)
         if found is None:
             unread.append(place)
         covers.append(nothing if found is None else found)
@@ -101,13 +105,32 @@ def covered(
     return covers
 
 
-def _same_number(value: str, numbers: NDArray[np.float64]) -> Integers | None:
-    """The places of the original values that are this number, if any; None for a text."""
+def _same_number(
+    value: str, original: Sequence[str], numbers: NDArray[np.float64]
+) -> Integers | None:
+    """The places of the original values that are this number, if any; None for a text.
+
+    Below 2^53 they are the same if they are the same double: tools write it with other digits.
+    Above, a double stands for several whole numbers, such as identifiers, which are told apart.
+    """
     try:
         number = float(value)
     except ValueError:
         return None
-    return np.flatnonzero(numbers == number)
+    near = np.flatnonzero(numbers == number)
+    if abs(number) < WHOLE_DOUBLES:
+        return near
+    same = [place for place in near.tolist() if _equal(original[place], value)]
+    return np.array(same, np.int64)
+
+
+def _equal(text: str, other: str) -> bool:
+    """Whether two texts that are read as the same double are the same number."""
+    try:
+        return fraction_of_text(text) == fraction_of_text(other)
+    except InputError:
+        # Such as 1_000, which Python reads and no other tool does: the double is all that is known.
+        return True
 
 
 def _read(

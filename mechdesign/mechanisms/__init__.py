@@ -6,7 +6,7 @@ one computes in floating point is rounded to integers (`rounding`), and these ar
 go by what is released and what for:
 
     optimal, rules, posteriors       most information about X; the promise as a set of posteriors
-    watchdog, merged_sets            heuristics that merge symbols
+    heuristics, merged_sets          heuristics that merge symbols
     least_cost*                      least expected cost on the column's own symbols
     average*, least_leakage          average leakages (the privacy funnel)
     purposes, query_design           other purposes: a task column, linear queries

@@ -1,8 +1,8 @@
 from .designing import design, design_requested
+from .heuristics import HEURISTICS
 from .optimal import OPTIMAL
 from .request import MECHANISMS, OBJECTIVES, DesignRequest
-from .search import Search
-from .watchdog import HEURISTICS
+from .search_options import Search
 
 __all__ = [
     "HEURISTICS",

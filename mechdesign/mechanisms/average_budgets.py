@@ -41,8 +41,8 @@ from mechdesign.auditing.averages import (
     Gains,
     average_leakage,
     gain_without,
-    guess_without,
 )
+from mechdesign.auditing.measures import guess_without
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import (
     AVERAGE_MEASURES,

@@ -60,7 +60,7 @@ from mechdesign.mechanisms.average_budgets import (
 from mechdesign.mechanisms.result import Certificate, Design, finish
 from mechdesign.mechanisms.rounding import Rounded, RoundingFailure, partition_channel
 from mechdesign.mechanisms.rules import Rules
-from mechdesign.mechanisms.search import (
+from mechdesign.mechanisms.search_options import (
     ENTROPY_ERROR,
     LEAST_GAP,
     Search,

@@ -53,13 +53,13 @@ from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
 from mechdesign.core.wording import quoted
 from mechdesign.mechanisms import combinations
 from mechdesign.mechanisms.average_budgets import NO_PROMISE, averages_of
+from mechdesign.mechanisms.heuristics import HEURISTICS, subset_merging
 from mechdesign.mechanisms.optimal import OPTIMAL, NotRounded, optimal, proven
 from mechdesign.mechanisms.posteriors import check_optimum
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design, Spending
 from mechdesign.mechanisms.rules import Rules, table_rules
-from mechdesign.mechanisms.search import STANDARD, Search, utility_entropy
-from mechdesign.mechanisms.watchdog import HEURISTICS, subset_merging
+from mechdesign.mechanisms.search_options import STANDARD, Search, utility_entropy
 from mechdesign.notions import Notion
 from mechdesign.release.released_values import distance_text, moved
 from mechdesign.tables.bin_edges import AUTO, specs_by_column

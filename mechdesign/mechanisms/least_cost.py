@@ -78,7 +78,7 @@ from mechdesign.mechanisms.proofs import kept, texts_of
 from mechdesign.mechanisms.result import Design, LeastCost, finish
 from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.mechanisms.rules import Rules
-from mechdesign.mechanisms.search import Search
+from mechdesign.mechanisms.search_options import Search
 from mechdesign.tables.joint import Joint
 from solvers import SolverError
 from solvers.assignment.assignment import LEAST_GAP, Assigned

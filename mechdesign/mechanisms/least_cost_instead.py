@@ -54,7 +54,7 @@ from mechdesign.mechanisms.least_cost_rounding import (
 from mechdesign.mechanisms.plan_request import limits_of_demands
 from mechdesign.mechanisms.proofs import of_plan
 from mechdesign.mechanisms.rules import Rules
-from mechdesign.mechanisms.search import Search, cost_steps
+from mechdesign.mechanisms.search_options import Search, cost_steps
 from solvers.errors import EmptyPolytope
 from solvers.plans import CellCosts, MatrixCosts, PlanProblem, PlanProof, solve_plan
 

@@ -98,7 +98,7 @@ from mechdesign.mechanisms.proofs import (
     with_charges,
 )
 from mechdesign.mechanisms.rules import Rules
-from mechdesign.mechanisms.search import Search
+from mechdesign.mechanisms.search_options import Search
 from mechdesign.tables.joint import Joint
 from solvers import Array, ConvexSet, CoveredSet, Polytope, UncertainSet
 from solvers.assignment.assigning import assign

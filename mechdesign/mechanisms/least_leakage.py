@@ -39,9 +39,8 @@ from mechdesign.auditing.averages import (
     Gains,
     average_leakage,
     gain_without,
-    guess_without,
 )
-from mechdesign.auditing.measures import utility
+from mechdesign.auditing.measures import guess_without, utility
 from mechdesign.channel.record import AverageBudget, AverageMeasure
 from mechdesign.core.arguments import share_of
 from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
@@ -68,7 +67,7 @@ from mechdesign.mechanisms.optimal import optimal
 from mechdesign.mechanisms.result import Certificate, Design, finish
 from mechdesign.mechanisms.rounding import Rounded, RoundingFailure
 from mechdesign.mechanisms.rules import Rules
-from mechdesign.mechanisms.search import (
+from mechdesign.mechanisms.search_options import (
     ENTROPY_ERROR,
     LEAST_GAP,
     Search,

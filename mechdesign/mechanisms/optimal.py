@@ -47,7 +47,7 @@ For example, let {a, b} have the mass 0.4 and its solution two posteriors of wei
     0.2       0.25  0.75  0
     0.6       0     0     1
 
-Subset response makes a channel of them (`watchdog`).
+Subset response makes a channel of them (`heuristics`).
 """
 
 from __future__ import annotations
@@ -70,7 +70,12 @@ from mechdesign.mechanisms.merged_sets import LEAST_SECONDS, merge_all, merge_su
 from mechdesign.mechanisms.result import Certificate, Design, finish
 from mechdesign.mechanisms.rounding import Rounded, RoundingFailure, partition_channel
 from mechdesign.mechanisms.rules import Rules
-from mechdesign.mechanisms.search import Search, Solve, share_bound, utility_entropy
+from mechdesign.mechanisms.search_options import (
+    Search,
+    Solve,
+    share_bound,
+    utility_entropy,
+)
 from solvers import (
     Array,
     EmptyPolytope,

@@ -65,7 +65,7 @@ from mechdesign.mechanisms.plan_request import PlanRequest, forbidden, limits_of
 from mechdesign.mechanisms.proofs import charged, of_plan
 from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.rounding import Rounded
-from mechdesign.mechanisms.search import cost_steps
+from mechdesign.mechanisms.search_options import cost_steps
 from mechdesign.mechanisms.smallest_groups import (
     GroupLaw,
     default_smallest_group,

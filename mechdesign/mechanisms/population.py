@@ -74,8 +74,12 @@ from mechdesign.mechanisms.population_posteriors import (
 )
 from mechdesign.mechanisms.result import Certificate, Design
 from mechdesign.mechanisms.rounding import UNIT, columns_of
-from mechdesign.mechanisms.rules import Rules, sides_of_table
-from mechdesign.mechanisms.search import Search, Solve, better_of, utility_entropy
+from mechdesign.mechanisms.rules import Rules, better_of, sides_of_table
+from mechdesign.mechanisms.search_options import (
+    Search,
+    Solve,
+    utility_entropy,
+)
 from mechdesign.notions import Notion
 from mechdesign.tables.confidence import ConfidenceSet, confidence_set
 from mechdesign.tables.joint import Joint

@@ -55,6 +55,7 @@ from mechdesign.auditing.stated import (
 from mechdesign.channel.box_claims import RECORDS_OF_STRATUM
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.proof import (
+    AnyProof,
     CostProof,
     EntropyProof,
     QueryProof,
@@ -83,7 +84,7 @@ from mechdesign.mechanisms.query_design import (
     variance_of,
 )
 from mechdesign.mechanisms.rules import Rules, table_rules
-from mechdesign.mechanisms.search import share_bound, utility_entropy
+from mechdesign.mechanisms.search_options import share_bound, utility_entropy
 from mechdesign.mechanisms.strata_tables import (
     SHRINK,
     budgets_of_stratum,
@@ -136,8 +137,6 @@ def with_certificate(
     statement: Statement,
     channel: Channel,
     beside: Beside = ALONE,
-    *,
-    time_limit: float | None = None,
 ) -> Statement:
     """The statement of a channel file with its bounds proven again, or not."""
     proven: dict[str, float] = {}
@@ -147,7 +146,7 @@ def with_certificate(
         if not is_bound(name) or name in known_wrong:
             continue
         try:
-            value = _proven(channel, name, stated, beside, time_limit)
+            value = _proven(channel, name, stated, beside)
         except (InputError, SolverError) as error:
             unproven.append(Unproven(name, stated, None, str(error)))
             continue
@@ -174,9 +173,7 @@ def _reaches(name: str, stated: float, proven: float) -> bool:
     return proven >= stated - slack
 
 
-def boxes_with_certificate(
-    channel: Channel, *, time_limit: float | None = None
-) -> Statement:
+def boxes_with_certificate(channel: Channel) -> Statement:
     """What a file of boxes states of all channels for the same boxes, proven again or not.
 
     The bounds of the whole are means of those of its strata. What the entropy of the rows is, and
@@ -189,7 +186,7 @@ def boxes_with_certificate(
     InputError
         If the channel has no counts.
     """
-    utility = channel.boxed.claims.utility
+    utility = channel.box_utility
     if utility is None or not has_table(channel):
         raise InputError(NO_TABLE)
     stated = {UPPER_BOUND: utility.upper_bound_nmi}
@@ -203,7 +200,7 @@ def boxes_with_certificate(
     wrong: list[WrongFigure] = []
     for name, bound in stated.items():
         try:
-            share, most = computed[name](channel, time_limit)
+            share, most = computed[name](channel)
         except (InputError, SolverError) as error:
             unproven.append(Unproven(name, bound, None, str(error)))
             continue
@@ -223,7 +220,7 @@ def boxes_with_certificate(
     )
 
 
-def _kept_of_boxes(channel: Channel, time_limit: float | None) -> tuple[float, float]:
+def _kept_of_boxes(channel: Channel) -> tuple[float, float]:
     """The share of the information in the rows that a channel of boxes keeps, and the most that
     any channel for these boxes does.
     """
@@ -241,7 +238,7 @@ def _kept_of_boxes(channel: Channel, time_limit: float | None) -> tuple[float, f
         stated = (single.record.certificate or {}).get(UPPER_BOUND)
         # Where nothing is stated, it is all of the information in the boxes.
         if stated is not None:
-            most *= _proven(single, UPPER_BOUND, stated, ALONE, time_limit)
+            most *= _proven(single, UPPER_BOUND, stated, ALONE)
         bounds.append(share * most)
     if not utility.entropy > 0.0:
         return 0.0, 0.0
@@ -250,11 +247,11 @@ def _kept_of_boxes(channel: Channel, time_limit: float | None) -> tuple[float, f
     return min(kept, 1.0), min(most, 1.0)
 
 
-def _own_of_boxes(channel: Channel, time_limit: float | None) -> tuple[float, float]:
+def _own_of_boxes(channel: Channel) -> tuple[float, float]:
     """The share of the records that keep their box, and the most that do with these boxes and
     their law; no pricing takes any time here.
     """
-    utility = channel.boxed.claims.utility
+    utility = channel.box_utility
     assert utility is not None  # the caller has looked
     own = bound = Fraction(0)
     for single in channel.channels:
@@ -294,9 +291,7 @@ def least_changed(channel: Channel) -> float:
     return cost_bound(replace(channel, joint=law), proof, None, least_of_sides)
 
 
-def _proven(
-    channel: Channel, name: str, stated: float, beside: Beside, time_limit: float | None
-) -> float:
+def _proven(channel: Channel, name: str, stated: float, beside: Beside) -> float:
     """The bound of this name that the file proves.
 
     Raises
@@ -307,6 +302,38 @@ def _proven(
     joint = channel.joint
     if joint is None:
         raise InputError(NO_TABLE)
+    known = _known_of_every_channel(channel, joint, name, stated)
+    if known is not None:
+        return known
+    proof = proof_in(channel.record.certificate)
+    if name == VARIANCE_BOUND:
+        noise_free = _noise_free(channel, joint, stated, proof)
+        if noise_free is not None:
+            return noise_free
+    if proof is None:
+        raise InputError(_why_without(channel))
+    if name == LOWER_BOUND and isinstance(proof, CostProof):
+        return _least_cost_again(channel, joint, proof, beside)
+    if isinstance(proof, CostProof):
+        raise InputError(NOT_OF_THIS_KIND)
+    again = ProvenAgain(channel, joint, beside)
+    again.check(len(proof.prices))
+    if name == TASK_BOUND and isinstance(proof, TaskProof):
+        return again.task_bound(proof, stated)
+    if name == VARIANCE_BOUND and isinstance(proof, QueryProof):
+        return again.variance_bound(proof)
+    if isinstance(proof, EntropyProof):
+        if name == UPPER_BOUND:
+            return again.kept_bound(proof, stated)
+        if name.endswith(f" {LOWER_BOUND_OF_AVERAGE}"):
+            return again.leakage_bound(proof, stated)
+    raise InputError(NOT_OF_THIS_KIND)
+
+
+def _known_of_every_channel(
+    channel: Channel, joint: Joint, name: str, stated: float
+) -> float | None:
+    """A bound on all channels whatsoever, where the stated one claims no more; else None."""
     if name in (UPPER_BOUND, TASK_BOUND) and stated >= 1.0:
         # No channel keeps more than all.
         return 1.0
@@ -320,49 +347,45 @@ def _proven(
         if name == f"{average.measure} {LOWER_BOUND_OF_AVERAGE}" and stated <= constant:
             # No channel leaks less than a constant.
             return constant
-    proof = proof_in(channel.record.certificate)
-    if name == VARIANCE_BOUND and channel.given:
+    return None
+
+
+def _noise_free(
+    channel: Channel, joint: Joint, stated: float, proof: AnyProof | None
+) -> float | None:
+    """The variance of X itself, which no channel tells more than, where the stated bound claims no
+    more or there is no proof of another; else None.
+    """
+    if channel.given:
         noise_free = _noise_free_beside_given(channel, joint)
-        if noise_free is not None and stated <= noise_free:
-            return noise_free
-    elif name == VARIANCE_BOUND:
-        queries = _queries(channel, joint, proof)
-        if queries is not None:
-            # No channel tells more than X itself.
-            noise_free = noise_free_variance(queries, joint.p_x)
-            if stated <= noise_free or proof is None:
-                return noise_free
-    if proof is None:
-        raise InputError(_why_without(channel))
-    if name == LOWER_BOUND and isinstance(proof, CostProof):
-        check_earlier(channel, beside.after)
-        demands: Sequence[Demand] | None = None
-        notion = channel.record.promise(channel.sensitive)
-        if beside.after and notion is not None:
-            whole = beside.whole or joint
-            demands = demands_of(whole, notion, beside.after, joint)
-        populations = set_behind(channel, joint)
-        least_of_sides: Sequence[float] | None = None
-        if notion is not None:
-            rules = Rules(joint, notion)
-            if populations is not None:
-                rules = PopulationRules(joint, notion, populations=populations)
-            least_of_sides = rules.least_sides(proof)
-        return cost_bound(channel, proof, demands, least_of_sides)
-    if isinstance(proof, CostProof):
-        raise InputError(NOT_OF_THIS_KIND)
-    again = ProvenAgain(channel, joint, beside, time_limit)
-    again.check(len(proof.prices))
-    if name == TASK_BOUND and isinstance(proof, TaskProof):
-        return again.task_bound(proof, stated)
-    if name == VARIANCE_BOUND and isinstance(proof, QueryProof):
-        return again.variance_bound(proof)
-    if isinstance(proof, EntropyProof):
-        if name == UPPER_BOUND:
-            return again.kept_bound(proof, stated)
-        if name.endswith(f" {LOWER_BOUND_OF_AVERAGE}"):
-            return again.leakage_bound(proof, stated)
-    raise InputError(NOT_OF_THIS_KIND)
+        if noise_free is None or stated > noise_free:
+            return None
+        return noise_free
+    queries = _queries(channel, joint, proof)
+    if queries is None:
+        return None
+    noise_free = noise_free_variance(queries, joint.p_x)
+    if stated > noise_free and proof is not None:
+        return None
+    return noise_free
+
+
+def _least_cost_again(
+    channel: Channel, joint: Joint, proof: CostProof, beside: Beside
+) -> float:
+    """The bound on the cost of all channels that a proof of least cost gives."""
+    check_earlier(channel, beside.after)
+    notion = channel.record.promise(channel.sensitive)
+    if notion is None:
+        return cost_bound(channel, proof, None, None)
+    demands: Sequence[Demand] | None = None
+    if beside.after:
+        demands = demands_of(beside.whole or joint, notion, beside.after, joint)
+    rules = Rules(joint, notion)
+    populations = set_behind(channel, joint)
+    if populations is not None:
+        rules = PopulationRules(joint, notion, populations=populations)
+    return cost_bound(channel, proof, demands, rules.least_sides(proof))
 
 
 def _why_without(channel: Channel) -> str:
@@ -444,7 +467,6 @@ class ProvenAgain:
     channel: Channel
     joint: Joint
     beside: Beside
-    time_limit: float | None
 
     def check(self, prices: int) -> None:
         """Refuse what no proof of prices is about."""
@@ -512,7 +534,6 @@ class ProvenAgain:
                     rules.uncertain,
                     proof.prices,
                     least=least,
-                    time_limit=self.time_limit,
                 )
             else:
                 bound = self._over_members(rules, np.array(proof.prices), least)
@@ -572,7 +593,6 @@ class ProvenAgain:
             rules.reduced.joint.p_x,
             best,
             least=least,
-            time_limit=self.time_limit,
         )
 
     def _over_members(self, rules: Rules, prices: Array, least: float) -> float:
@@ -582,7 +602,6 @@ class ProvenAgain:
             rules.reduced.joint.p_x,
             prices,
             least=least,
-            time_limit=self.time_limit,
         )
 
     def leakage_bound(self, proof: EntropyProof, stated: float) -> float:
@@ -647,7 +666,6 @@ class ProvenAgain:
             proof.prices,
             np.array(proof.leakages or ()),
             least=least,
-            time_limit=self.time_limit,
         )
 
     def _within(
@@ -687,7 +705,6 @@ class ProvenAgain:
                 proof.prices,
                 charge,
                 self._touched(proof),
-                time_limit=self.time_limit,
             )
             return task_bound(figures, bound)
         bound = proven_task(
@@ -696,7 +713,6 @@ class ProvenAgain:
             given_x,
             proof.prices,
             least=least,
-            time_limit=self.time_limit,
         )
         return task_bound(figures, bound)
 
@@ -722,7 +738,6 @@ class ProvenAgain:
                     own_x,
                     own,
                     least=float(own @ table.p_x),
-                    time_limit=self.time_limit,
                 )
                 bound = min(most, told.prior - entropy)
             kept.append(stratum.share * told.released)
@@ -758,7 +773,6 @@ class ProvenAgain:
                 inverse,
                 charge,
                 self._touched(proof),
-                time_limit=self.time_limit,
             )
         else:
             bound = proven_variance(
@@ -767,7 +781,6 @@ class ProvenAgain:
                 queries.gram,
                 proof.prices,
                 inverse,
-                time_limit=self.time_limit,
             )
         return variance_of(bound, queries, self.joint.p_x)
 
@@ -793,7 +806,6 @@ class ProvenAgain:
                     queries.gram,
                     prices[members],
                     inverse[np.ix_(members, members)],
-                    time_limit=self.time_limit,
                 )
                 bound = max(bound, variance_of(proven, queries, table.p_x))
             bounds.append(stratum.share * bound)

@@ -73,7 +73,7 @@ from mechdesign.mechanisms.queries import TASK
 from mechdesign.mechanisms.result import Design, QueryAccuracy, TaskUtility, finish
 from mechdesign.mechanisms.rounding import Rounded, RoundingFailure
 from mechdesign.mechanisms.rules import Rules
-from mechdesign.mechanisms.search import Search
+from mechdesign.mechanisms.search_options import Search
 from mechdesign.tables.joint import Joint
 from solvers import Array, EnvelopeStatus, Points, Polytope, SolverError
 from solvers.average.assignment_convex import Total

@@ -75,7 +75,7 @@ from mechdesign.mechanisms.queries import (
 from mechdesign.mechanisms.result import Design, QueryAccuracy, finish
 from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.mechanisms.rules import Rules, table_rules
-from mechdesign.mechanisms.search import Search, utility_entropy
+from mechdesign.mechanisms.search_options import Search, utility_entropy
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
 from solvers import (

@@ -32,6 +32,7 @@ from mechdesign.core.wording import listed, quoted
 from mechdesign.mechanisms import combinations
 from mechdesign.mechanisms.average_budgets import NO_PROMISE, averages_of, kept_measure
 from mechdesign.mechanisms.box_request import AUTO
+from mechdesign.mechanisms.heuristics import HEURISTICS
 from mechdesign.mechanisms.least_cost_objective import (
     DISTANCE,
     INFORMATION,
@@ -43,8 +44,7 @@ from mechdesign.mechanisms.people_request import of_people
 from mechdesign.mechanisms.queries import PURPOSES, TASK, Queries
 from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.rules import check_sensitive
-from mechdesign.mechanisms.search import Search
-from mechdesign.mechanisms.watchdog import HEURISTICS
+from mechdesign.mechanisms.search_options import Search
 from mechdesign.notions import Notion
 from mechdesign.release.samplers import NEAREST, REFUSE, Policy, check_nearest
 from mechdesign.tables.confidence import check_level, unprotected
@@ -379,7 +379,7 @@ class DesignRequest:
     @property
     def may_merge(self) -> bool:
         """True if merging symbols may keep more of a promise for the population."""
-        return self.confidence is not None and self.shape != combinations.BOXES
+        return self.shape == combinations.POPULATION
 
     @property
     def released_columns(self) -> tuple[str, ...]:
@@ -448,8 +448,8 @@ class DesignRequest:
             )
         if self.asks_boxes and self.confidence is None:
             raise InputError(
-                "merge_rare, cells, rare, fill and slice_seed belong to the promise about the "
-                "population: give a confidence level too (--confidence 0.95)"
+                "--merge-rare, --cells, --rare, --fill and --slice-seed belong to the promise "
+                "about the population: give a confidence level too (--confidence 0.95)"
             )
         self._check_merging()
 
@@ -524,7 +524,7 @@ class DesignRequest:
         # All other fields must be as they are by default.
         if replace(objective, objective=INFORMATION) != LeastCostObjective():
             raise InputError(
-                "distance, keep_frequencies, stay, forbid and constraints are for "
+                "--distance, --keep-frequencies, --stay, --forbid and constraints are for "
                 "channels on the column's own symbols: say what these should cost "
                 "with objective (--objective truth, distance or COSTS.csv)"
             )
@@ -609,9 +609,9 @@ class DesignRequest:
                 raise unprotected(self.joint.empty_sensitive)
             # Symbols that the table lists without records are unseen ones, whether or not the
             # caller counts them. A negative number stays, for the set to refuse.
-            # Boxes have a place for them without that.
+            # Only a promise about symbols takes them: boxes have a place for everything.
             is_number = type(self.unseen) is int and self.unseen >= 0
-            if is_number and self.shape != combinations.BOXES:
+            if is_number and self.shape == combinations.POPULATION:
                 unseen = max(self.unseen, len(self.joint.empty_useful))
                 object.__setattr__(self, "unseen", unseen)
             return
@@ -627,6 +627,13 @@ class DesignRequest:
 
     def _record_unknown(self) -> None:
         """Give the table the rule for unknown symbols, which its channel records."""
+        missing = self.joint.rules.missing
+        if self.given and missing != REFUSE:
+            raise InputError(
+                f"--missing {missing}: the channel releases {listed(self.given)} as it is, and "
+                "an output for records with an empty cell would change it: give such cells a "
+                "symbol (--missing symbol), or leave these records out (--missing drop)"
+            )
         if self.unknown == REFUSE:
             return
         policy = Policy(unknown=self.unknown)

@@ -303,6 +303,13 @@ class Design(Displayed):
             return self.confidence.level
         return self.channel.level_of_claims
 
+    @property
+    def on_table(self) -> Achieved | None:
+        """The budgets on the records of the proof, where `achieved` holds for the population alone;
+        None elsewhere.
+        """
+        return None if self.audit is None else self.audit.on_table
+
     @cached_property
     def law(self) -> Law | None:
         """What an analyst reads: how far the law of released rows or values is from the table's.

@@ -43,8 +43,8 @@ from mechdesign.formats.opening import (
     packing_of,
 )
 from mechdesign.formats.urls import place_of
-from mechdesign.jobs.folders import sanitise_path
 from mechdesign.jobs.ledger import Ledger, Rehearsed, opened_ledger
+from mechdesign.jobs.release_path import sanitise_path
 from mechdesign.jobs.target import Target, keep_off_ledger
 from mechdesign.nonstochastic.claims import read_verified
 from mechdesign.nonstochastic.mechanism_file import MechanismFile, Outside

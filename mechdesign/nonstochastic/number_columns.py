@@ -24,7 +24,7 @@ The total in units of 2^-26 is -5 * 2^26 + 50331648, which is -4.25.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -174,6 +174,7 @@ def usable_records(
     stored: str | None = None,
     whole: bool = False,
     advise: bool = True,
+    left_out: Callable[[int], None] | None = None,
 ) -> Iterator[tuple[Batch, Indices, list[Any]]]:
     """Batches of records without an empty cell that is not allowed.
 
@@ -189,6 +190,8 @@ def usable_records(
         Whether a batch keeps the other columns, too.
     advise
         Whether the error for an empty cell names the options of the command line.
+    left_out
+        Is told how many records of a batch are dropped.
 
     Yields
     ------
@@ -213,6 +216,8 @@ def usable_records(
             place = table.where(int(rows[error.position]))
             raise FileError(table.name, f"{place}: {error.what}") from None
         if in_use is not None:
+            if left_out is not None:
+                left_out(int(np.count_nonzero(~in_use)))
             batch = batch.select(in_use)
             rows = rows[in_use]
             columns = [selected(column, in_use) for column in columns]
@@ -268,8 +273,13 @@ def selected(column: Any, in_use: NDArray[np.bool_]) -> Any:
     return column.filter(in_use)
 
 
-def numbers_of(column: Any, name: str) -> Numbers:
+def numbers_of(column: Any, name: str, *, advise: bool = False) -> Numbers:
     """The numbers of a column of a batch: coded texts, or an arrow array of numbers.
+
+    Parameters
+    ----------
+    advise
+        Whether the error for an empty cell names the option that leaves its record out.
 
     Raises
     ------
@@ -296,6 +306,10 @@ def numbers_of(column: Any, name: str) -> Numbers:
         fault = f"holds no finite number there; {HOW_WRITTEN}"
         if is_empty:
             fault = "is empty there"
+            if advise:
+                fault += (
+                    ", where a number is wanted; --missing drop leaves such records out"
+                )
         raise BadCell(position, f"the column {quoted(name)} {fault}")
     return Numbers(values, codes)
 

@@ -171,6 +171,7 @@ class NumbersDrawer(Drawer):
         """As `Drawer.draw`; the records in `dropped` have no code."""
         part = self._part(column, count, first_row)
         cell_of_value = self._quantizer.cells(part.values).astype(np.int32)
+        self.tally.leave_out(count - len(part.rows))
         self._add_to_totals(part, cell_of_value)
         rows, codes = self._answers(part, cell_of_value)
         self.dropped = None
@@ -221,7 +222,7 @@ class NumbersDrawer(Drawer):
             if in_use is not None:
                 rows = rows[in_use]
                 cells = [selected(values, in_use) for values in cells]
-            numbers = numbers_of(cells[0], names[0])
+            numbers = numbers_of(cells[0], names[0], advise=self._advise)
             if isinstance(cells[0], Encoded):
                 self.tally.points.add(cells[0].texts)
             values, outside = self.tally.inside(numbers)
@@ -268,10 +269,10 @@ class NumbersDrawer(Drawer):
         # Nothing is random, so the answers can be counted only by placing every number.
         self.draw(column, len(times))
 
-    def result(self, sha256: str | None) -> RangeRelease:
-        """The result of the release."""
+    def result(self, sha256: str | None, name: str = "the table") -> RangeRelease:
+        """The result of the release; `name` is that of what is released."""
         if not self.tally.records and self._advise:
-            raise InputError("no records; an answer needs at least one")
+            raise InputError(f"{name}: no records; an answer needs at least one")
         if self._folder_tally is not None:
             self._folder_tally.add(self.tally)
         return self.tally.result(sha256)
@@ -471,7 +472,7 @@ class NumbersRecipe(FileRecipe):
             else:
                 run.draw(out, drawer, census.add)
             run.refuse_disclosure(drawer)
-            result = drawer.result(out.seal())
+            result = drawer.result(out.seal(), run.table.name)
             run.add_notes(result.notices)
             result = replace(result, notices=run.notices)
             if run.sides.manifest is not None:

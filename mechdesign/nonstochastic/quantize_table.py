@@ -380,10 +380,11 @@ class _TotalBudget:
     def designed(self, table: Source) -> MechanismFile:
         """The mechanism for the groups of a table."""
         answering = Answering(self._mechanism, table)
-        groups = answering.members(self._options.individual or "")
+        individual = self._options.individual or ""
+        groups = answering.members(individual)
         # The outputs of all answers that one individual takes part in multiply, so whoever takes
         # part in most of them decides. A table without records counts as one answer.
-        answers = answering.most_answers(groups) or 1
+        answers = answering.most_answers(groups, individual) or 1
         total = nearest_double(self._total_epsilon)
         share = share_of(total, answers)
         if self._is_split(share):

@@ -125,6 +125,8 @@ class Tally:
     ----------
     records, answers, beyond, moved
         Records, answers, values outside the range, and answers that differ from the exact ones.
+    left_out
+        Records with an empty cell that are none of `records`.
     errors, amount, worst_error
         The sums of errors and of exact amounts, and the largest error.
     people
@@ -153,6 +155,7 @@ class Tally:
         if isinstance(domain, FiniteDomain):
             self._members = np.array([float(value) for value in domain.values])
         self.records = 0
+        self.left_out = 0
         self.answers = 0
         self.beyond = 0
         self.moved = 0
@@ -228,6 +231,10 @@ class Tally:
         self.amount += float(amounts @ times)
         self.worst_error = max(self.worst_error, float(errors.max(initial=0.0)))
 
+    def leave_out(self, records: int) -> None:
+        """Count records that are left out for an empty cell."""
+        self.left_out += records
+
     def quantizer(self, size: int) -> Quantizer:
         """The thresholds for groups of a size, laid out by the rule of the file if it has none."""
         self._used.add(size)
@@ -240,6 +247,7 @@ class Tally:
     def add(self, other: Tally) -> None:
         """Add another release through the same thresholds; `people` are added record by record."""
         self.records += other.records
+        self.left_out += other.left_out
         self.answers += other.answers
         self.beyond += other.beyond
         self.moved += other.moved
@@ -308,6 +316,11 @@ class Tally:
         remedy = self.points.remedy()
         if remedy is not None:
             notices.append(f"the column {quoted(self.column)} holds numbers {remedy}")
+        if self.left_out:
+            notices.append(
+                f"dropped {self.left_out} of {self.records + self.left_out} record(s) with an "
+                "empty cell"
+            )
         if answers_each is None:
             option = " with --individual" if self.fresh else ""
             notices.append(

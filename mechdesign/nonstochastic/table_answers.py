@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import FileError, InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.progress import Progress
+from mechdesign.core.wording import quoted
 from mechdesign.formats.cells import Encoded
 from mechdesign.formats.column_names import require_column
 from mechdesign.formats.digests import RecordCensus
@@ -133,6 +134,8 @@ class Answering:
         stored: str | None = None
         if self.table.kind == "Parquet" and self.mechanism.query != "count":
             stored = self.column
+        # A second pass finds the same ones.
+        self.tally.left_out = 0
         records = usable_records(
             self.table,
             names,
@@ -142,6 +145,7 @@ class Answering:
             whole=self._ledger is not None,
             # The treatment of empty cells is in a mechanism file, and a command cannot change it.
             advise=not self.mechanism.is_designed,
+            left_out=self.tally.leave_out,
         )
         for batch, rows, columns in records:
             if self.census is not None:
@@ -157,9 +161,14 @@ class Answering:
             groups.add(columns[1:-1], np.zeros(len(rows)), columns[-1])
         return groups
 
-    def most_answers(self, groups: Groups) -> int | None:
+    def most_answers(self, groups: Groups, individual: str | None) -> int | None:
         """The most answers that one individual takes part in."""
-        return groups.most_answers(single=self.mechanism.query == "identity")
+        try:
+            return groups.most_answers(single=self.mechanism.query == "identity")
+        except InputError as error:
+            name = self.table.name
+            message = f"{name}: by the column {quoted(individual)} {error}"
+            raise FileError(name, message) from None
 
     def grouped(self, individual: str | None) -> dict[str, Any]:
         """The columns of the output: one answer for each group.
@@ -174,7 +183,7 @@ class Answering:
             raise InputError(
                 f"{self.table.name}: no records; an answer needs at least one"
             )
-        self.answers_each = self.most_answers(groups)
+        self.answers_each = self.most_answers(groups, individual)
         answered, answers = self._answers(groups, marked)
         if self.mechanism.divided and individual:
             self.tally.largest = largest_answers(groups, self.tally.sized)
@@ -205,7 +214,8 @@ class Answering:
                 if self.mechanism.query == "count":
                     numbers = truths_of(columns[0], self.column, self.equals)
                 else:
-                    numbers = numbers_of(columns[0], self.column)
+                    advise = not self.mechanism.is_designed
+                    numbers = numbers_of(columns[0], self.column, advise=advise)
                     if isinstance(columns[0], Encoded):
                         self.tally.points.add(columns[0].texts)
                 values, outside = self.tally.inside(numbers)

@@ -13,7 +13,8 @@ that one individual can bring about. For example, the answers 0, 1, 5, 6 of one 
 - Else (`_distortion_by_milp`): a shortest path from 0 to the number of answers, whose arcs (a, b)
   are cells with their losses as lengths. It may turn only where a threshold is (`_add_path`), and
   `thresholds_by_levels` has the rows that limit thresholds on every fibre. Together they are an
-  integer program.
+  integer program. Losses are told in a unit in which the least one that is known is far above the
+  tolerances of HiGHS, and its bound is lowered by them.
 
 `thresholds_for` weighs the answers by probabilities of the values of one individual, convolved.
 docs/explanation/ranges-theory.md, 'Programs for thresholds', has both programs in full.
@@ -74,6 +75,7 @@ from mechdesign.nonstochastic.thresholds_by_levels import (
     gap_problem,
 )
 from mechdesign.tables.bin_edges import least_cells, row_minima
+from solvers.pace import Clock
 from solvers.programs import solve_program
 
 # ------------------------------------------------------------------------ sorted values
@@ -294,6 +296,14 @@ LINE_ERROR = 2.0**-40
 """Relative error of a total of the dynamic program, whose costs are cut off
 (`FINE`)."""
 
+FINEST = 1000
+"""The loss that an integer program starts from, in the unit of its costs. Where it finds a loss so
+many times smaller, it is solved again in a smaller unit."""
+
+SOLVER_SLACK = 1e-5
+"""By so much the bound of HiGHS may be too high: it ends at a gap of 1e-6, and prunes what is
+better by less than its tolerance of integers, 1e-6."""
+
 
 def least_distortion(
     query: Query | GapProblem,
@@ -436,26 +446,44 @@ def _distortion_by_milp(
     tails, heads = np.array(cells).T
     _add_path(model, tails, heads, size)
 
-    # Losses are scaled to at most 1, because the solver's tolerances are absolute.
-    prices = np.array([float(loss.cost(a, b)) for a, b in cells])
-    worst = float(prices.max()) or 1.0
-    program = model.program(np.zeros(gaps), prices / worst)
+    # In fractions first: squares of small values leave the doubles.
+    losses = [loss.cost(a, b) for a, b in cells]
+    worst = max(losses) or Fraction(1)
+    prices = np.array([float(cost / worst) for cost in losses])
 
     # The solver starts from the thresholds of most levels and the path through them.
-    thresholds = earliest(problem, outputs)
-    on_path = _arcs_on_path(edges_of(thresholds, size), tails, heads)
-    start = np.concatenate((model.start(thresholds), on_path.astype(np.float64)))
-    with solver_failures():
-        solution = solve_program(program, time_limit=time_limit, start=start)
-
-    # Losses are totals, and a distortion is a mean.
-    least_loss = max(0.0, solution.bound) * worst
-    bound = least_loss / float(sum(loss.weights))
+    chosen = earliest(problem, outputs)
+    least = loss.of_cells(edges_of(chosen, size)) / worst
+    bound = 0.0
+    optimal = True
+    clock = Clock(time_limit)
+    while float(least) > 0:
+        # The tolerances of the solver are absolute, so losses are told in thousandths of the least
+        # that is known. A cell that loses twice as much by itself is in no better quantiser.
+        unit = float(least) / FINEST
+        scaled = np.minimum(prices / unit, 2 * FINEST)
+        program = model.program(np.zeros(gaps), scaled)
+        on_path = _arcs_on_path(edges_of(chosen, size), tails, heads)
+        start = np.concatenate((model.start(chosen), on_path.astype(np.float64)))
+        with solver_failures():
+            solution = solve_program(program, time_limit=clock(), start=start)
+        bound = max(0.0, solution.bound - SOLVER_SLACK) * unit
+        optimal = solution.optimal
+        before = least
+        found = model.gaps_of(solution)
+        found_loss = loss.of_cells(edges_of(found, size)) / worst
+        # Within its tolerances the solver may return what is a little worse.
+        if found_loss < least:
+            chosen, least = found, found_loss
+        # A loss that is far smaller is looked at again, in its own unit.
+        if not optimal or least * FINEST >= before:
+            break
     because = STOPPED
-    if solution.optimal:
+    if optimal:
         because = PROVEN_BY_SEARCH
-    chosen = model.gaps_of(solution)
-    return ThresholdChoice("milp", chosen, bound, solution.optimal, because)
+    # Losses are totals, and a distortion is a mean.
+    lowest = min(bound, float(least)) * float(worst / sum(loss.weights))
+    return ThresholdChoice("milp", chosen, lowest, optimal, because)
 
 
 def _arcs_on_path(edges: Sequence[int], tails: Any, heads: Any) -> Any:
@@ -555,9 +583,10 @@ class CellLoss:
         # digits, as it would in doubles.
         return square - moment**2 / mass
 
+    def of_cells(self, edges: Sequence[int]) -> Fraction:
+        """The losses of the cells between consecutive edges, not divided by the total weight."""
+        return sum((self.cost(a, b) for a, b in itertools.pairwise(edges)), Fraction(0))
+
     def total(self, edges: Sequence[int]) -> Fraction:
         """The mean squared error of the cells between consecutive edges."""
-        loss = Fraction(0)
-        for a, b in itertools.pairwise(edges):
-            loss += self.cost(a, b)
-        return loss / sum(self.weights, Fraction(0))
+        return self.of_cells(edges) / sum(self.weights, Fraction(0))

@@ -228,10 +228,13 @@ class Coding(ABC):
         How many of the variables, at the beginning, are released as they are.
     title : str
         The columns, where an input of the channel is a symbol of them; for messages.
+    has_one_symbol : bool
+        Whether all that a record is drawn by is one symbol; else it has one of each variable.
     """
 
     given = 0
     title = ""
+    has_one_symbol = False
 
     def __init__(self, variables: Sequence[Variable], policy: Policy) -> None:
         form = policy.cell_form
@@ -303,6 +306,8 @@ class SymbolCoding(Coding):
 
     `given` are the columns that a nearest row must have in common.
     """
+
+    has_one_symbol = True
 
     def __init__(
         self, variable: Variable, given: Sequence[str], policy: Policy

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,7 @@ from mechdesign.release.protocol import Releasable, ReleasablePart
 from mechdesign.release.released_values import FORMS, LABEL, publication_of
 from mechdesign.release.samplers import (
     REFUSE,
+    Filling,
     Policy,
     box_laws,
     marginal_of,
@@ -65,12 +66,27 @@ NUMBERED_TOGETHER = 1 << 18
 """Records that get their random numbers together."""
 
 
+class Drawable(Releasable, Protocol):
+    """A channel that knows how records are coded for it, and what fills its outputs."""
+
+    @property
+    def filling(self) -> Filling | None:
+        """The samplers of the rows that are drawn within boxes; None where outputs are released
+        themselves.
+        """
+        ...
+
+    def coding(self, policy: Policy) -> tuple[Coding, Sampler]:
+        """How the cells of a record become a row of the sampler, and the sampler."""
+        ...
+
+
 class Release(IdentifiedDraws):
     """A channel prepared for drawing.
 
     Parameters
     ----------
-    channel : Releasable
+    channel : Drawable
     key : Key
         The key of the job; the draws follow from it and the digest of the channel.
     policy : Policy, optional
@@ -98,7 +114,7 @@ class Release(IdentifiedDraws):
 
     def __init__(
         self,
-        channel: Releasable,
+        channel: Drawable,
         key: Key,
         *,
         policy: Policy | None = None,
@@ -118,8 +134,8 @@ class Release(IdentifiedDraws):
         # channels must be independent, as their composition assumes.
         self.digest = channel.digest
         super().__init__(key.derived("channel", self.digest), changed)
-        self._coding, self._sampler = _coded(channel, policy)
-        self._publication = publication_of(channel, form)
+        self._coding, self._sampler = channel.coding(policy)
+        self._publication = publication_of(channel, form, channel.filling)
         self.output_counts: Integers = np.zeros(self._publication.size, dtype=np.int64)
         self.fixed: NDArray[np.int32] | None = None
 
@@ -142,6 +158,11 @@ class Release(IdentifiedDraws):
     def codes(self) -> list[Integers]:
         """The codes of the coding."""
         return self._coding.codes
+
+    @property
+    def has_one_symbol(self) -> bool:
+        """Whether all that a record is drawn by is one symbol, and not one of each variable."""
+        return self._coding.has_one_symbol
 
     @property
     def hidden_counts(self) -> list[Integers]:
@@ -322,12 +343,16 @@ def fixed_records(channel: Releasable) -> Integers | None:
     return None if means is None else means.row_units
 
 
-def _coded(channel: Releasable, policy: Policy) -> tuple[Coding, Sampler]:
-    """How cells become rows of a sampler, and the sampler."""
-    coder = channel.coder
-    if coder is None:
-        coding = SymbolCoding(channel.useful, channel.given, policy)
-        return coding, samplers.sampler_with_policies(channel, policy)
+def symbol_coding(channel: Releasable, policy: Policy) -> tuple[Coding, Sampler]:
+    """The coding of records by their symbols, and the sampler."""
+    coding = SymbolCoding(channel.useful, channel.given, policy)
+    return coding, samplers.sampler_with_policies(channel, policy)
+
+
+def box_coding(
+    channel: Releasable, coder: BoxCoder, policy: Policy
+) -> tuple[Coding, Sampler]:
+    """The coding of records by their boxes, and the sampler."""
     laws = box_laws(channel, coder)
     coding = BoxCoding(coder, [law is None for law in laws], policy)
     # A box without a law is refused: its row only keeps the places.

@@ -19,7 +19,6 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.tables.box_coder import BoxCoder
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.row_boxes import Boxes
 from mechdesign.tables.variable import Variable
@@ -95,11 +94,6 @@ class Releasable(Protocol):
         ...
 
     @property
-    def releases_symbols(self) -> bool:
-        """True if outputs are written as symbols of the columns, and not as labels."""
-        ...
-
-    @property
     def releases_own_symbols(self) -> bool:
         """True if the outputs are symbols of the one useful column, made to stand in its place."""
         ...
@@ -114,11 +108,6 @@ class Releasable(Protocol):
         ...
 
     @property
-    def coder(self) -> BoxCoder | None:
-        """How the cells of a record become its symbol, where this is a box."""
-        ...
-
-    @property
     def coding_record(self) -> dict[str, Any]:
         """What the digest has of the coder; nothing where records are coded by their symbols."""
         ...
@@ -126,11 +115,6 @@ class Releasable(Protocol):
     @property
     def parts(self) -> Sequence[ReleasablePart]:
         """A channel of boxes by strata."""
-        ...
-
-    @property
-    def fills(self) -> bool:
-        """True if rows are drawn within boxes."""
         ...
 
     @property

@@ -71,6 +71,9 @@ WITHIN = "within"
 
 FORMS = (LABEL, POSTERIOR_DRAW, REPRESENTATIVE, WITHIN)
 
+ROW = "row"
+"""What boxes publish in the place of a form: the columns of a record, drawn together."""
+
 OF_SYMBOLS = (POSTERIOR_DRAW, WITHIN)
 """Forms for which a symbol of X is drawn first."""
 
@@ -320,8 +323,10 @@ class Publication:
         return published
 
 
-def publication_of(channel: Releasable, form: str) -> Publication:
-    """The publication of a channel's outputs in a form.
+def publication_of(
+    channel: Releasable, form: str, filling: Filling | None
+) -> Publication:
+    """The publication of a channel's outputs in a form, or of the rows that fill them.
 
     Raises
     ------
@@ -331,8 +336,7 @@ def publication_of(channel: Releasable, form: str) -> Publication:
     names = channel.useful.columns
     symbols: tuple[Sampler, ...] = ()
     size = len(channel.useful)
-    if channel.coder and channel.fills:
-        filling = Filling(channel.parts, channel.coder)
+    if filling is not None:
         samplers = (filling.boxes, filling.rows)
         return _cells_published(channel.output_columns, filling.columns, samplers)
     if form == LABEL:

@@ -262,7 +262,7 @@ def _refuse_beside_given(channel: Releasable, policy: Policy) -> None:
             raise InputError(
                 f"{name}={rule}: the channel releases {listed(channel.given)} as it is, and an "
                 "output for other rows would change it: leave such records out of the file, or "
-                "design without given columns"
+                "design with empty cells as a symbol (--missing symbol) or without given columns"
             )
 
 

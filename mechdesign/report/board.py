@@ -41,11 +41,12 @@ NEARLY = 0.005
 
 @dataclass(frozen=True)
 class BoardPage:
-    """The page as sentences by their headings."""
+    """The page as sentences by their headings; `digest` is that of the channel."""
 
     title: str
     lead: str
     parts: tuple[tuple[str, tuple[str, ...]], ...]
+    digest: str
 
     @property
     def record(self) -> dict[str, Any]:
@@ -59,6 +60,7 @@ class BoardPage:
             "title": self.title,
             "lead": self.lead,
             "parts": parts,
+            "digest": self.digest,
         }
 
     def document(self) -> blocks.Document:
@@ -75,7 +77,7 @@ class BoardPage:
             lead=self.lead,
             highlights=(),
             sections=tuple(sections),
-            footer="Written by mechdesign.",
+            footer=f"Written by mechdesign. Fingerprint of what was checked: {self.digest}.",
         )
 
 
@@ -97,6 +99,7 @@ def board_page(design: Design, report: Report, file: str) -> BoardPage:
             ("What is not covered", _uncovered(design, report, secret)),
             ("Who checked it, and how", _checked(design, file)),
         ),
+        digest=design.channel.digest,
     )
 
 

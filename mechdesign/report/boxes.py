@@ -131,8 +131,8 @@ def part_lines(channel: Channel) -> list[str]:
     """Strata that release nothing, and sensitive values that are one value in the promise."""
     lines: list[str] = []
     # A part is a stratum of the given columns; it is silent if it releases nothing else.
-    silent = sum(part.channel is None for part in channel.parts)
-    if silent == len(channel.parts):
+    silent = len(channel.silent_strata)
+    if silent and silent == len(channel.parts):
         lines.append(NOTHING_RELEASED)
     elif silent:
         verb = "have"
@@ -221,25 +221,19 @@ def rarest_values(channel: Channel, most: int) -> list[str]:
     return texts
 
 
-def kept_by(channel: Channel) -> BoxUtility:
-    """What a designed channel keeps; a public one does not say it."""
-    utility = channel.boxed.claims.utility
-    if utility is None:
-        raise TypeError("the channel of a design says what it keeps")
-    return utility
-
-
-def box_facts(design: Design, audit: Audit) -> dict[str, Any]:
-    """What the record of a design has of boxes, with the verdict on it: facts that others lack, and
-    those that others have from their table.
+def box_facts(design: Design) -> dict[str, Any]:
+    """What the record of a design has of boxes: facts that others lack, and those that others have
+    from their table. Nothing of others.
     """
     channel = design.channel
-    utility = kept_by(channel)
+    utility = channel.box_utility
+    if utility is None:
+        return {}
     return {
         "objective": _objective(channel),
         # For boxes the promise is that for the population, so both have the same budgets.
         "population": {"level": channel.boxed.claims.level, **asdict(design.achieved)},
-        "table": optional_record(audit.on_table),
+        "table": optional_record(design.on_table),
         "levels": [asdict(column) for column in columns_of(channel)],
         "boxes": channel.boxed.coder.size,
         "filled": channel.fills,
@@ -292,10 +286,13 @@ def rows_of(channel: Channel) -> tuple[BoxRow, ...]:
 
 
 def columns_of(channel: Channel) -> tuple[BoxColumn, ...]:
-    """What each column keeps."""
+    """What each column of boxes keeps; none of a channel that states nothing of it."""
+    utility = channel.box_utility
+    if utility is None:
+        return ()
     truth = box_truth(channel)
     columns: list[BoxColumn] = []
-    for place, column in enumerate(kept_by(channel).columns):
+    for place, column in enumerate(utility.columns):
         columns.append(
             BoxColumn(
                 columns=column.columns,
@@ -325,9 +322,9 @@ def judged(channel: Channel, joint: Joint | None) -> list[tuple[str, Channel, Jo
 def told_lines(channel: Channel, *, scope: str = "proven") -> list[str]:
     """What is told of a channel of boxes in its report and by `show`, with the limits of it.
 
-    Of a public channel which values are promised together alone.
+    Of a public channel which values are promised together alone, and nothing of other channels.
     """
-    utility = channel.boxed.claims.utility
+    utility = channel.box_utility
     if utility is None:
         return part_lines(channel)
     return [
@@ -361,16 +358,15 @@ def boxes_of(design: Design, scope: str) -> Boxes:
     `scope` is how the bounds on other channels are known.
     """
     channel = design.channel
-    audit = design.audit
-    if audit is None:
+    utility = channel.box_utility
+    if utility is None:
         return Boxes()
-    utility = kept_by(channel)
     return Boxes(
         rows=rows_of(channel),
         columns=columns_of(channel),
-        beliefs=_beliefs_of(channel, audit.achieved),
+        beliefs=_beliefs_of(channel, design.achieved),
         sentences=tuple(told_lines(channel, scope=scope)),
-        on_table=audit.on_table,
+        on_table=design.on_table,
         slice_records=channel.boxed.claims.slice_records,
         own=utility.own,
         own_bound=utility.own_bound,

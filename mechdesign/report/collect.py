@@ -39,6 +39,7 @@ from mechdesign.auditing.stated import (
     statement_of,
 )
 from mechdesign.auditing.unchanged import unchanged_cells
+from mechdesign.channel.box_claims import BoxUtility
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.file import require_channel
 from mechdesign.comparison.curve import curve_through
@@ -60,7 +61,6 @@ from mechdesign.mechanisms.result import (
 from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.notions import Notion
 from mechdesign.report import writing
-from mechdesign.report.boxes import kept_by
 from mechdesign.report.content import full_report, public_report, summary_report
 from mechdesign.report.first_lines import remarks_of
 from mechdesign.report.record import Command, Fact, Report, origin_of
@@ -161,8 +161,11 @@ def behind(
     if design is not None or not has_table(channel):
         return design
     notion = promise_of(channel, name)
-    if channel.joint is None:
-        return _boxes_behind(channel, notion, certificate=certificate)
+    utility = channel.box_utility
+    if utility is not None:
+        return _boxes_behind(channel, utility, notion, certificate=certificate)
+    # Claims of boxes have what these keep beside the counts, and any other channel has its table.
+    assert channel.joint is not None
     return design_behind(channel, channel.joint, notion, certificate=certificate)
 
 
@@ -282,11 +285,12 @@ def design_behind(
     )
 
 
-def _boxes_behind(channel: Channel, notion: Notion, *, certificate: bool) -> Design:
+def _boxes_behind(
+    channel: Channel, utility: BoxUtility, notion: Notion, *, certificate: bool
+) -> Design:
     """The design of boxes from a file, audited again; what it keeps is only stated by the file, but
     for bounds that are proven again (`design_behind`).
     """
-    utility = kept_by(channel)
     messages = (NOT_AGAIN, *_messages_of(channel))
     scope = STATED
     if certificate:

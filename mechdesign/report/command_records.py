@@ -128,10 +128,9 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
         record["objective"] = least.objective.name
         record |= least.figures
         record["asked"] = least.objective.model_dump()
-    if design.audit is not None:
-        record |= _row_facts(design) | box_facts(design, design.audit)
-    elif design.truth is not None:
+    if design.truth is not None:
         record |= _row_facts(design)
+    record |= box_facts(design)
     record |= law_record(design.law, design.law_absent)
     if design.purpose is not None:
         record["objective"] = design.purpose.name

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mechdesign.analysis.linear import error_factor
-from mechdesign.auditing.averages import best_guess
 from mechdesign.auditing.extremes import given_away
+from mechdesign.auditing.measures import best_guess
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.output_cells import label_of
 from mechdesign.channel.record import RELATIVE

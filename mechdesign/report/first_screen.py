@@ -65,7 +65,6 @@ from mechdesign.report.boxes import (
     box_promise_lines,
     columns_of,
     fill_lines,
-    kept_by,
     own_lines,
     part_lines,
     rare_lines,
@@ -138,7 +137,9 @@ def box_first_screen(design: Design, audit: Audit, *, last: Sequence[str]) -> st
         Lines on the files that were written and the next command.
     """
     channel = design.channel
-    utility = kept_by(channel)
+    utility = channel.box_utility
+    # The channel of a design says what it keeps.
+    assert utility is not None
     # The parts above and below the table of columns are never cut.
     kept = kept_sentence(
         utility.nmi,
@@ -152,9 +153,7 @@ def box_first_screen(design: Design, audit: Audit, *, last: Sequence[str]) -> st
     before += wording.all_lines(own_lines(utility, channel))
     before += wording.all_lines(channel_law_lines(channel, None))
     limits = [
-        *population_items(
-            design.notion, request, channel.boxed.claims.level, channel.records_of_proof
-        ),
+        *population_items(design.notion, request, channel.records_of_proof),
         OTHERS_OF_PEOPLE if request.of_people else OTHERS,
     ]
     after = ["", "Not covered", *wording.item_lines(limits), "", FULL, *last]

@@ -73,8 +73,9 @@ MOST_VALUES = 4
 
 def channel_law_lines(channel: Channel, joint: Joint | None) -> list[str]:
     """Sentences on what an analyst reads of a channel, on its table, if it has one."""
-    if channel.labels_boxes or channel.fills:
-        return _box_law_lines(channel)
+    stated = _stated_law_lines(channel)
+    if stated:
+        return stated
     law = channel_law(channel, joint)
     if law is not None:
         has_counts = channel.has_counts if joint is None else joint.is_counts
@@ -91,10 +92,14 @@ def channel_law_lines(channel: Channel, joint: Joint | None) -> list[str]:
     return [text]
 
 
-def _box_law_lines(channel: Channel) -> list[str]:
-    """What an analyst may count on: the law of the boxes, and of the rows that fill them."""
-    utility = channel.boxed.claims.utility
-    if utility is None or utility.law_deviation is None:
+def _stated_law_lines(channel: Channel) -> list[str]:
+    """What an analyst may count on where claims state it and no table: the law of boxes, and of the
+    rows that fill them. Nothing of other channels.
+    """
+    utility = channel.box_utility
+    if utility is None:
+        return []
+    if utility.law_deviation is None:
         return [
             f"{TITLE}: released values are labels of boxes, and `mechdesign estimate` "
             "computes the frequencies of boxes from them."
@@ -105,7 +110,7 @@ def _box_law_lines(channel: Channel) -> list[str]:
             f"in the table by at most {100 * utility.law_deviation:.2g} % of the records "
             "(expected)."
         ]
-    if channel.fills and any(part.channel is None for part in channel.parts):
+    if channel.fills and channel.silent_strata:
         return [
             f"{TITLE}: where rows are released, each comes as often as the table has "
             f"it. Strata of which nothing is released have {quoted(NOTHING)} in every cell."

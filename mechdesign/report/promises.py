@@ -436,9 +436,9 @@ def scope_texts(
     """
     sensitive, useful = names_of(request)
     texts: list[str] = []
-    beyond = _beyond_population(design.notion, request, design.channel.records_of_proof)
+    beyond = population_items(design.notion, request, design.channel.records_of_proof)
     if beyond:
-        return beyond
+        return _not_covered(beyond)
     # With a level of confidence the promise is about the population, in a section of its own.
     if design.confidence is None:
         texts.append(_sample_text(request))
@@ -463,9 +463,9 @@ def public_scope_texts(
     `confidence` is the record of the confidence set, None where the table alone is covered.
     """
     withheld = WITHHELD.format(useful=names_of(request)[1])
-    beyond = _beyond_population(notion, request)
+    beyond = population_items(notion, request)
     if beyond:
-        return (*beyond, withheld)
+        return (*_not_covered(beyond), withheld)
     texts = [PUBLIC_SAMPLE.format(units=_unit(request)[1])]
     if confidence is not None:
         texts = list(scope_of(confidence))
@@ -478,23 +478,14 @@ def public_scope_texts(
     return (*texts, withheld)
 
 
-def _beyond_population(
+def population_items(
     notion: Notion, request: Request, records: int | None = None
-) -> tuple[str, ...]:
-    """What a promise for the population alone leaves open (`population_items`); nothing where the
-    promise is about the table.
+) -> list[str]:
+    """What a promise for the population alone does not cover; nothing where the promise is about
+    the table. `records` are those that are not of the slice, which only insiders may read.
     """
     if request.level is None:
-        return ()
-    return _not_covered(population_items(notion, request, request.level, records))
-
-
-def population_items(
-    notion: Notion, request: Request, level: float, records: int | None = None
-) -> list[str]:
-    """What a promise for the population alone does not cover, at this level of confidence;
-    `records` are those that are not of the slice, which only insiders may read.
-    """
+        return []
     sensitive = names_of(request)[0]
     items = ["A population that the records were not drawn from independently."]
     if request.of_people:
@@ -507,7 +498,7 @@ def population_items(
     for side in notion.limits.free_sides:
         items.append(FREE_SIDE.format(sensitive=sensitive, effect=FREE[side]))
     # How rare an unseen value must be follows from the number of records of the proof.
-    sentence = uncovered_sentence(level, records)
+    sentence = uncovered_sentence(request.level, records)
     # The heading of the list has the first words already.
     start = "The promise does not cover sensitive values"
     return [*items, sentence.replace(start, "Sensitive values", 1)]

@@ -40,7 +40,6 @@ from mechdesign.report.promises import (
 )
 from mechdesign.report.record import Report, names_of
 from mechdesign.report.sentences import average_texts, cell_sentences, outwards, text_of
-from mechdesign.tables.joint import Joint
 
 DIGITS_OF_QUOTIENTS = Context(prec=62)
 """Every quotient by a power of two up to 2^62 has at most 62 digits; other denominators
@@ -63,22 +62,18 @@ OF_OUTPUTS = (
 
 
 def design_text(
-    design: Design,
-    joint: Joint | None = None,
-    *,
-    all_measures: bool = False,
-    messages: Sequence[str] = (),
+    design: Design, *, all_measures: bool = False, messages: Sequence[str] = ()
 ) -> str:
     """The text of `design`: what matters first, derived measures last; without a final newline.
 
-    `joint` is the table of the design, by default that of its channel. The command line says the
-    messages of a design by themselves; others give them here.
+    The command line says the messages of a design by themselves; others give them here.
     """
+    if not has_table(design.channel):
+        raise InputError(
+            "the channel is public: the table that this takes is not in it"
+        )
     # Boxes carry counts in the place of a table.
-    if design.channel.parts:
-        joint = None
-    elif joint is None:
-        joint = joint_of(design)
+    joint = design.channel.joint
     # Measuring takes time on a large table, and only --all-measures shows it.
     attained = {}
     if all_measures and joint is not None:
@@ -100,15 +95,6 @@ def design_text(
             )
     lines += ["", "Other measures of leakage", *_measures(report, all_measures)]
     return "\n".join(lines)
-
-
-def joint_of(design: Design) -> Joint:
-    """The table of a design."""
-    if design.channel.joint is None:
-        raise InputError(
-            "the channel is public: the table that this takes is not in it"
-        )
-    return design.channel.joint
 
 
 def audit_text(
@@ -187,9 +173,9 @@ def channel_text(channel: Channel) -> str:
         ]
     population = _population_of(channel)
     cells = cell_sentences(channel.record.rules)
-    if channel.parts:
-        cells += [*_kept_lines(channel), *told_lines(channel, scope=STATED)]
-        cells += box_texts(channel)
+    # These say nothing of a channel without boxes.
+    cells += [*_kept_lines(channel), *told_lines(channel, scope=STATED)]
+    cells += box_texts(channel)
     codebook = _codebook(channel)
     published = _in_reading_order(published)
     if codebook is not None:
@@ -211,8 +197,10 @@ def _in_reading_order(
 
 
 def _kept_lines(channel: Channel) -> list[str]:
-    """What a channel of boxes keeps and what an analyst reads; nothing of a public one."""
-    utility = channel.boxed.claims.utility
+    """What a channel of boxes keeps and what an analyst reads; nothing of a public one, nor of
+    others.
+    """
+    utility = channel.box_utility
     if utility is None:
         return []
     kept = kept_sentence(

@@ -354,7 +354,7 @@ def _common_kind(name: str, cells: Sequence[tuple[str, int]]) -> Kind:
     """The kind of the first cell that has one; bad cells are refused later, with their number."""
     kind = kind_of([text for text, _ in cells], most=True)
     if kind is None:
-        remedy = ""
+        remedy = f"; {HOW_WRITTEN}"
         if kind_of([text.replace(",", ".") for text, _ in cells], most=True):
             remedy = "; its numbers have a decimal comma: write them with a point"
         raise InputError(

@@ -112,13 +112,11 @@ class Records:
         weights[:] = self.counts
         return weights
 
-    def sensitive_counts(self, rows: NDArray[Any] | None = None) -> list[int]:
-        """The count of every sensitive symbol, among all rows or some of them."""
+    def sensitive_counts(self) -> list[int]:
+        """The count of every sensitive symbol."""
         sums = [0] * len(self.sensitive)
-        chosen = range(len(self)) if rows is None else rows.tolist()
-        secrets = self.secrets.tolist()
-        for row in chosen:
-            sums[secrets[row]] += self.counts[row]
+        for secret, count in zip(self.secrets.tolist(), self.counts, strict=True):
+            sums[secret] += count
         return sums
 
     def crossed(self, rows: NDArray[Any], first: int) -> list[list[int]]:

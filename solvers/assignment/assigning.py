@@ -49,7 +49,7 @@ from solvers.assignment.assignment import (
 from solvers.assignment.interior import InteriorPoint
 from solvers.assignment.simplex import vertex
 from solvers.errors import BackendFailure, EmptyPolytope
-from solvers.pace import one_thread
+from solvers.pace import end_of, one_thread
 from solvers.points import Array
 
 SMALL = 3000
@@ -125,9 +125,7 @@ def assign(
         If the time was over, or the method failed, before one was found.
     """
     problem.check()
-    end = math.inf
-    if time_limit is not None:
-        end = time.process_time() + time_limit
+    end = end_of(time_limit)
     if proof is None:
         proof = problem
     # In units of the cost; doubles prove no smaller share than `LEAST_GAP`.

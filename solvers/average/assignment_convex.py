@@ -42,6 +42,7 @@ from solvers.assignment.assignment import UNIT, Assigned, Assignment, Multiplier
 from solvers.assignment.simplex import Program, check_time
 from solvers.average.problem import FEW_ULP, Leakage
 from solvers.errors import BackendFailure
+from solvers.pace import end_of
 from solvers.points import Array
 from solvers.sets.convex_set import ConvexSet
 
@@ -137,9 +138,7 @@ def assign_convex(
         If there is no time for a program at all.
     """
     problem.check()
-    end = math.inf
-    if time_limit is not None:
-        end = time.process_time() + time_limit
+    end = end_of(time_limit)
     if proof is None:
         proof = problem
     check_time(problem, end)

@@ -34,8 +34,6 @@ The exact version needs the full `pycddlib` (with GMP); `pycddlib-standalone` ha
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Sequence
 from fractions import Fraction
 from importlib import import_module
@@ -59,6 +57,7 @@ from solvers.enumeration.pivot import (
     walk,
 )
 from solvers.errors import BackendFailure, EmptyPolytope, InvalidOption, TooManyVertices
+from solvers.pace import end_of
 from solvers.points import Array
 from solvers.pricing.separate import staircase_vertices
 from solvers.sets.polytope import Polytope
@@ -276,9 +275,7 @@ def vertices(
         raise InvalidOption(
             f"method {method!r} is not known; use one of {', '.join(METHODS)}"
         )
-    end = math.inf
-    if time_limit is not None:
-        end = time.process_time() + time_limit
+    end = end_of(time_limit)
     limits = ListingLimits(
         max_vertices=max_vertices, memory_limit=memory_limit, end=end
     )

@@ -35,6 +35,7 @@ from copy import copy
 import numpy as np
 from numpy.typing import NDArray
 
+from solvers.pace import end_of
 from solvers.points import Array, Points, entropy_terms
 from solvers.pricing.concave import (
     MAX_COLUMNS,
@@ -154,9 +155,7 @@ class LineSearch:
         **_: object,
     ) -> SearchResult:
         """Price every vertex; the other parameters of a tree do not apply."""
-        deadline = np.inf
-        if time_limit is not None:
-            deadline = time.process_time() + time_limit
+        deadline = end_of(time_limit)
         # Symbols by themselves: a unit vector has no entropy, so it costs minus its price.
         between = (self.a >= self._outer[0]) & (self.a <= self._outer[1])
         bound = -float(np.max(prices[between], initial=-np.inf))

@@ -67,6 +67,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from solvers.pace import end_of
 from solvers.points import Array, Points
 from solvers.pricing.concave import (
     MAX_COLUMNS,
@@ -281,9 +282,7 @@ class PlaneSweep:
         self.priced = 0
         self._level = level
         self._blur = blur
-        self._deadline = np.inf
-        if time_limit is not None:
-            self._deadline = time.process_time() + time_limit
+        self._deadline = end_of(time_limit)
         # No vertex costs less: entropies are not negative.
         self._floor = -float(prices.max())
         self._lowest = np.inf

@@ -43,6 +43,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from solvers.pace import end_of
 from solvers.points import Array, Points, entropy_terms
 from solvers.pricing.concave import (
     MAX_COLUMNS,
@@ -197,9 +198,7 @@ class _SeparateSearch(ABC):
                     SearchStatus.COLUMNS, -math.inf, points, SearchCounts()
                 )
             found.append(points.toarray())
-        end = math.inf
-        if time_limit is not None:
-            end = time.process_time() + time_limit
+        end = end_of(time_limit)
         root = self._root(prices)
         heap: list[tuple[float, int, _Node]] = []
         if root is not None:

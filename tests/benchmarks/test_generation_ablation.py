@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mechdesign.mechanisms import search
+from mechdesign.mechanisms import rules
 from mechdesign.mechanisms.designing import design
 from mechdesign.notions import ALIP
 from mechdesign.tables.joint import Joint
@@ -168,6 +168,6 @@ def _captured(name: str, joint: Joint, epsilon: float) -> Problem:
         return envelope
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search, "lower_envelope", recorded)
+        patch.setattr(rules, "lower_envelope", recorded)
         design(joint, ALIP.from_epsilon(epsilon), time_limit=DESIGN_SECONDS)
     return max(problems, key=lambda problem: problem.arguments[0].n)

@@ -9,10 +9,10 @@ import numpy as np
 
 from mechdesign.channel.channel import DENOMINATOR
 from mechdesign.mechanisms.designing import design
+from mechdesign.mechanisms.heuristics import heuristic
 from mechdesign.mechanisms.merged_sets import Risk
 from mechdesign.mechanisms.result import Design
-from mechdesign.mechanisms.search import HeuristicOptions
-from mechdesign.mechanisms.watchdog import heuristic
+from mechdesign.mechanisms.search_options import HeuristicOptions
 from mechdesign.notions import ALIP, LDP, LIP, MaxLift, MinLift, Notion
 from mechdesign.tables.joint import Joint
 from tests.oracles import lifts as exact_oracle

@@ -105,7 +105,7 @@ CASES = {
     "blank line inside": (
         "s,x\na,u\n\nb,v\n",
         MICRO,
-        "FILE, line 3: the row is blank within the table",
+        "FILE, line 3: the row is blank within the table; remove it",
     ),
     "open quote": (
         's,x\na,"u\nb,v\n',
@@ -152,7 +152,7 @@ CASES = {
         's,x,n\na,u,1\nb,v,"1,800"\n',
         {**MICRO, "weight": "n"},
         "FILE, line 3: the weight column 'n' has a cell that is no finite number; "
-        "write numbers as 1800.5, without a decimal comma, separators or units",
+        "write numbers as 1800.5, without a decimal comma, separators, units or value labels",
     ),
     "infinite weight": (
         "s,x,n\na,u,1\nb,v,inf\n",

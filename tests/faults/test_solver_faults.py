@@ -19,7 +19,7 @@ from mechdesign.channel.channel import Channel
 from mechdesign.cli import main
 from mechdesign.cli.progress import Work
 from mechdesign.core.errors import InputError, SolverFailure
-from mechdesign.mechanisms import search
+from mechdesign.mechanisms import rules
 from mechdesign.mechanisms.designing import design
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import (
@@ -52,15 +52,15 @@ NOTION = ALIP.from_epsilon(1.0)
 
 def lying_envelope(monkeypatch, lie: Callable[[Envelope], Envelope]) -> None:
     """Every envelope is computed honestly and then distorted."""
-    honest = search.lower_envelope
-    monkeypatch.setattr(search, "lower_envelope", lambda *a, **k: lie(honest(*a, **k)))
+    honest = rules.lower_envelope
+    monkeypatch.setattr(rules, "lower_envelope", lambda *a, **k: lie(honest(*a, **k)))
 
 
 def failing_envelope(monkeypatch, error: BaseException) -> None:
     def fails(*_, **__):
         raise error
 
-    monkeypatch.setattr(search, "lower_envelope", fails)
+    monkeypatch.setattr(rules, "lower_envelope", fails)
 
 
 def points_as_they_are(envelope: Envelope) -> Envelope:

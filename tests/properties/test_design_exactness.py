@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mechdesign.mechanisms.designing import design
-from mechdesign.mechanisms.watchdog import HEURISTICS
+from mechdesign.mechanisms.heuristics import HEURISTICS
 from mechdesign.notions import ALIP, to_record
 from tests.cases.designs import (
     independent_nmi,

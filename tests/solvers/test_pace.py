@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import time
 
 import pytest
 
@@ -55,3 +56,9 @@ def test_a_system_that_does_not_tell_its_load(monkeypatch):
 
     monkeypatch.setattr(os, "getloadavg", unknown)
     assert pace.passing(3.0) == 3.0
+
+
+def test_a_limit_counts_from_now_in_processor_time():
+    assert pace.end_of(None) == math.inf
+    earliest = time.process_time() + 2.0
+    assert earliest <= pace.end_of(2.0) <= time.process_time() + 2.0

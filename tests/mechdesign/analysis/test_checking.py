@@ -193,3 +193,14 @@ def test_levels_out_of_range_are_refused(level):
         check_table(LABELS, PRIOR @ MATRIX, np.zeros(4, dtype=int), level)
     with pytest.raises(InputError, match="the chance of a false alarm"):
         check_any_data(LABELS, MATRIX, np.zeros(4, dtype=int), level)
+
+
+def test_no_p_value_is_zero():
+    """The tails are too small for a double; a faithful release could still be like that."""
+    counts = np.array([0, 0, 0, 100_000])
+    pairs = check_pairs(SYMBOLS, MATRIX, np.diag(counts[::-1]), LEVEL)
+    for test in (pairs, check_table(LABELS, PRIOR @ MATRIX, counts, LEVEL)):
+        assert not test.plausible
+        assert test.suspects
+        for p in (test.p_value, *(suspect.p_value for suspect in test.suspects)):
+            assert 0.0 < p < 1e-200

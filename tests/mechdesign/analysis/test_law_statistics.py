@@ -11,8 +11,8 @@ import pytest
 import mechdesign as md
 from mechdesign.analysis.law_estimates import estimate_shares
 from mechdesign.analysis.law_statistics import estimate_means, estimate_regression
-from mechdesign.channel.boxes import with_parts
 from mechdesign.report.releases import statistics_text
+from tests.cases.boxes import with_parts
 
 RELEASED = ["job", "hours", "age"]
 

@@ -488,3 +488,17 @@ def test_two_windows_with_different_files(served, people, page, tmp_path):
     assert "opened in another window" in page.inner_text("#error")
     assert page.get_by_label("Role of health").input_value() == "leave out"
     assert "other.csv" in page.inner_text("main")
+
+
+def test_a_file_that_cannot_be_sent_is_not_shown_as_being_opened(served, people, page):
+    _, address = served
+    page.goto(address)
+    # The server would answer before it has read the request, and the browser would not hear it.
+    page.evaluate("document.getElementById('upload').dataset.largest = '1000'")
+    page.set_input_files("#table", people)
+    page.get_by_role("button", name="Open").click()
+    page.wait_for_selector("#opening:has-text('people.csv is larger than 1 GiB')")
+    page.evaluate("document.getElementById('upload').dataset.largest = '1000000'")
+    page.route("**/upload*", lambda route: route.abort())
+    page.get_by_role("button", name="Open").click()
+    page.wait_for_selector("#opening:has-text('people.csv could not be sent')")

@@ -24,7 +24,10 @@ SEARCHES = (
     ("design", {"role-2": "release", "bins-2": "10", "objective": "truth"}),
     ("design", {"level": "0.9", "merge_rare": "30", "factor": "5"}),
     ("design", {"role-2": "leave out", "objective": "truth"}),
-    ("release", {"order": "shuffled"}),
+    (
+        "release",
+        {"role-2": "leave out", "objective": "truth", "order": "shuffled"},
+    ),
     ("judge", {}),
 )
 

@@ -409,6 +409,35 @@ def test_nothing_is_released_without_a_design(people):
     assert session.error.startswith("Design a channel first")
 
 
+def test_nothing_is_released_by_a_choice_that_was_changed_after_the_design(people):
+    """Else what was typed would be lost, and the release be another one than the page says."""
+    session = Session()
+    session.open_upload("people.csv", people.read_bytes())
+    session.act("design", FORM)
+    session.work.wait(60)
+    assert not session.running
+    design, before = session.designed, session.choice
+    for changes in ({"factor": "4"}, {"role-2": "release"}, {"time_limit": "7"}):
+        typed = {**FORM, **changes}
+        for action in ("accept", "release"):
+            session.act(action, typed)
+            assert "nothing was released: design the channel again" in session.error
+            assert session.work is None
+            assert session.designed is None
+            choice, _ = choice_of_form(session.table.columns, typed, before)
+            assert session.choice == choice
+            session.designed, session.choice = design, before
+            session.is_accepted = True
+    session.act("release", FORM)
+    session.work.wait(60)
+    assert not session.running
+    assert session.released is not None
+    # It cannot be released again, so no button but those of another choice drops it.
+    session.act("release", {**FORM, "factor": "4"})
+    assert session.released is not None
+    assert "released already" in session.error
+
+
 def test_a_refused_number_keeps_what_was_typed(people):
     """Also the wrong one, so that it can be mended; the factor alone is as it was."""
     session = Session()

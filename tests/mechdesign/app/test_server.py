@@ -15,6 +15,7 @@ import urllib.request
 import pytest
 
 import mechdesign as md
+from mechdesign.app import server as server_module
 from mechdesign.app.server import HOST, LocalServer
 from mechdesign.app.session import TASKS, Session
 from mechdesign.core.errors import InputError
@@ -466,3 +467,27 @@ def test_browsers_that_hang_up_print_nothing(served, capfd):
     assert get(address)
     captured = capfd.readouterr()
     assert captured.err == ""
+
+
+def test_a_file_that_is_too_large_is_named_with_what_reads_it(served, monkeypatch):
+    _, address = served
+    monkeypatch.setattr(server_module, "LARGEST_UPLOAD", 1000)
+    code, text = refusal_of(
+        urllib.request.Request(address + "upload?name=big.csv", data=b"a,b\n" * 1000)
+    )
+    assert code == 413
+    assert text.startswith("big.csv is larger than 1 GiB")
+    assert "mechdesign design" in text
+    # A browser is told beforehand: it does not hear a server that stops reading.
+    assert 'data-largest="1000" data-too-large="is larger than 1 GiB' in get(address)
+
+
+def test_a_double_click_leaves_no_remark_behind(served, people, quick_work):
+    session, address = served
+    post(address + "upload?name=people.csv", people.read_bytes())
+    act(address, "design")
+    act(address, "design")
+    assert alert_of(address) == "Something is running: wait for it, or cancel it."
+    assert wait(address) == {"running": False, "place": "result"}
+    assert session.designed is not None
+    assert 'role="alert"' not in get(address)

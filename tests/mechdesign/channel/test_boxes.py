@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mechdesign as md
-from mechdesign.channel.boxes import channel_of_boxes, with_parts
+from mechdesign.channel.boxes import channel_of_boxes
 from mechdesign.channel.channel import BoxPart, Channel
 from mechdesign.channel.record import ChannelRecord, SymbolBudgets
 from mechdesign.release.samplers import box_laws
@@ -20,6 +20,7 @@ from mechdesign.tables.confidence import confidence_set
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.row_boxes import BOX, NOTHING, Boxes, BoxSplit, box_name
 from mechdesign.tables.variable import Variable
+from tests.cases.boxes import with_parts
 
 SENSITIVE = Variable(("s",), (("yes",), ("no",)))
 GIVEN = Variable(("k",), (("u",), ("v",), ("w",)))

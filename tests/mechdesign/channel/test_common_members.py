@@ -11,11 +11,11 @@ import pytest
 import mechdesign as md
 from mechdesign.auditing import verdict
 from mechdesign.auditing.stated import has_table, keeps_promise, refuse_broken
-from mechdesign.channel.boxes import with_parts
 from mechdesign.channel.record import ChannelRecord
 from mechdesign.core.wording import in_population
 from mechdesign.exporting.lookup import lookup_of
 from mechdesign.release.drawing import channel_digest
+from tests.cases.boxes import with_parts
 
 NOTION = md.LIP(0.3)
 

@@ -473,3 +473,46 @@ def test_an_option_of_one_value_takes_no_second(folder, run, option):
     assert refused.code == 2
     assert f"{option} takes one value, and is given 2 times" in refused.err
     assert not (folder / "2").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (
+            ("--merge-rare", "auto"),
+            "--merge-rare, --cells, --rare, --fill and --slice-seed",
+        ),
+        (("--stay", ".5"), "--distance, --keep-frequencies, --stay, --forbid"),
+    ],
+)
+def test_options_that_go_with_others_are_named_as_they_are_typed(
+    run, tmp_path, options, words
+):
+    path = tmp_path / "t.csv"
+    path.write_text("group,job\na,x\nb,y\na,y\n")
+    ended = run("design", str(path), *MICRO, *EPS, *options)
+    assert ended.code == 2
+    assert words in ended.err
+
+
+def test_a_fresh_draw_without_a_ledger_is_named_as_it_is_typed(run, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("group,job\n" + "a,x\nb,y\na,y\nb,x\n" * 10)
+    channel = str(tmp_path / "channel.json")
+    assert run("design", str(path), *MICRO, *EPS, "--output", channel).code == 0
+    seeded = ("--insecure-seed", "1", "--fresh-draw")
+    ended = run("apply", channel, str(path), str(tmp_path / "out.csv"), *seeded)
+    assert ended.code == 2
+    assert "leave --fresh-draw out" in ended.err
+
+
+@pytest.mark.parametrize("rule", ["marginal", "output:x"])
+def test_nothing_is_released_for_empty_cells_beside_given_columns(run, tmp_path, rule):
+    """The channel could be designed, and `apply` would refuse every release with it."""
+    path = tmp_path / "t.csv"
+    path.write_text("group,town,job\n" + "a,N,x\nb,N,y\na,S,y\nb,S,x\nb,S,\n" * 10)
+    rows = ("--sensitive", "group", "--release", "job", "--given", "town")
+    ended = run("design", str(path), *rows, *EPS, "--missing", rule)
+    assert ended.code == 2
+    assert f"--missing {rule}: the channel releases 'town' as it is" in ended.err
+    assert "(--missing symbol)" in ended.err

@@ -11,7 +11,7 @@ from fractions import Fraction
 import pytest
 
 import mechdesign as md
-from mechdesign.auditing.averages import best_guess
+from mechdesign.auditing.measures import best_guess
 from mechdesign.report import wording as w
 from mechdesign.report.content import summary_report
 from mechdesign.report.first_screen import MOST_LINES, first_screen

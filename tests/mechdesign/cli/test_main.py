@@ -121,7 +121,7 @@ def test_debug_shows_the_traceback_and_keeps_the_exit_code(
 def test_a_fallback_is_said_on_standard_error(folder, run, monkeypatch):
     import dataclasses
 
-    from mechdesign.mechanisms.watchdog import heuristic
+    from mechdesign.mechanisms.heuristics import heuristic
 
     def fallback(request):
         design = heuristic(request.joint, request.notion, "subset-merging")

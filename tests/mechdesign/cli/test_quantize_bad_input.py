@@ -81,7 +81,7 @@ def given(*changes):
         (given(("--query", "mean"), ("--group-by", "year")), "year"),
         (
             given(("--query", "mean"), ("--individual", "day")),
-            "an individual has several records in one group",
+            "meters.csv: by the column 'day' an individual has several records in one group",
         ),
         (
             given(("--query", "mean"), ("--equals", "a")),
@@ -109,7 +109,7 @@ def test_bad_input_is_one_clear_line(meters, run, arguments, message):
         ("meters.csv", "no/o.csv", "there is no folder"),
         ("meters.csv", "o.parquet", "the output is a CSV file"),
         ("empty.csv", "o.csv", "is empty"),
-        ("header.csv", "o.csv", "no records; an answer needs at least one"),
+        ("header.csv", "o.csv", "header.csv: no records; an answer needs at least one"),
         (
             "nan.csv",
             "o.csv",

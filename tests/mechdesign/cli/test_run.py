@@ -296,6 +296,60 @@ def test_reports_that_are_gone_are_written_again(job, run):
     assert (job.parent / "public.html").stat().st_mtime_ns == mark
 
 
+def test_the_page_for_the_board_is_a_report_of_a_job(job, run):
+    """It was an internal error. It says which channel it is about, as the others do."""
+    job.write_text(f'{JOB}board = "board.html"\n')
+    first = run("run", job)
+    assert first.code == 0, first.err
+    board = job.parent / "board.html"
+    old = board.read_bytes()
+    assert b"What nobody can find out" in old
+    again = run("run", job)
+    assert again.code == 0, again.err
+    assert board.read_bytes() == old
+    board.write_text("a page on something else")
+    refused = run("run", job)
+    assert refused.code == 2
+    assert "board.html is no report on channel.json as it is now" in refused.err
+    job.write_text(f'{JOB}board = "report.md"\n')
+    (job.parent / "report.md").unlink()
+    assert "both name report.md" in run("run", job).err
+
+
+def test_reports_on_another_channel_do_not_stay(job, run):
+    """Else the job would be done with a promise that the channel does not make."""
+    assert run("run", job).code == 0
+    weaker = JOB.replace("epsilon = 1.0", "epsilon = 2.0")
+    job.write_text(weaker)
+    (job.parent / "channel.json").unlink()
+    reports = {name: job.parent / name for name in ("report.md", "public.html")}
+    old = {name: path.read_bytes() for name, path in reports.items()}
+    for path in reports.values():
+        path.unlink()
+    for name in ("out.csv", "released"):
+        job.write_text(job.read_text().replace(f'"{name}"', f'"{name}2"'))
+    again = run("run", job)
+    assert again.code == 0, again.err
+    new = {name: path.read_bytes() for name, path in reports.items()}
+    for name, path in reports.items():
+        path.write_bytes(old[name])
+        refused = run("run", job)
+        assert refused.code == 2
+        assert (
+            f"{name} is no report on channel.json as it is now: remove it"
+            in refused.err
+        )
+        assert path.read_bytes() == old[name]
+        path.write_bytes(new[name])
+    assert run("run", job).code == 0
+    reports["public.html"].write_bytes(old["public.html"])
+    job.write_text(job.read_text() + "force = true\n")
+    mark = reports["report.md"].stat().st_mtime_ns
+    assert run("run", job).code == 0
+    assert reports["public.html"].read_bytes() != old["public.html"]
+    assert reports["report.md"].stat().st_mtime_ns == mark
+
+
 def test_a_report_may_prove_the_bound_again(job, run):
     job.write_text(f"{JOB}certificate = true\n")
     assert run("run", job).code == 0

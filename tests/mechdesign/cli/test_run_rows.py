@@ -171,6 +171,7 @@ def test_a_public_report_is_written_beside_the_release(job, run, folder):
     job.write_text(JOB + 'public-report = "public.html"\n')
     assert run("run", job).code == 0
     assert "Verified" in (folder / "public.html").read_text(encoding="utf-8")
+    assert run("run", job).code == 0
 
 
 def test_boxes_have_a_public_report_too(job, run, folder):
@@ -180,3 +181,5 @@ def test_boxes_have_a_public_report_too(job, run, folder):
     text = (folder / "public.md").read_text(encoding="utf-8")
     assert "in the population (90 % confidence)" in text
     assert "Verified: **yes, exactly**" in text
+    # It is known to be about this channel.
+    assert run("run", job).code == 0

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from mechdesign.core.errors import InputError
-from mechdesign.jobs.folders import sanitise_path
 from mechdesign.jobs.release_file import sanitise_file
+from mechdesign.jobs.release_path import sanitise_path
 from mechdesign.nonstochastic.quantize_table import QuantizeOptions, quantise_table
 from tests.cases.released_records import mixing_channel
 

@@ -13,11 +13,11 @@ import pytest
 
 import mechdesign as md
 from mechdesign import sanitise, sanitise_file
-from mechdesign.channel.boxes import with_parts
-from mechdesign.jobs.folders import sanitise_path
 from mechdesign.jobs.job import Job
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.past_releases import history_of
+from mechdesign.jobs.release_path import sanitise_path
+from tests.cases.boxes import with_parts
 
 SIZE = 4000
 

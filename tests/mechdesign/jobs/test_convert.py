@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError
 from mechdesign.formats.csv_text import TextOptions
-from mechdesign.jobs.folders import sanitise_path
 from mechdesign.jobs.release_file import sanitise_file
+from mechdesign.jobs.release_path import sanitise_path
 from mechdesign.release.samplers import Policy
 from tests.cases.released_records import mixing_channel
 

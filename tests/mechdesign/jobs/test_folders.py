@@ -21,9 +21,9 @@ from mechdesign.core.errors import InputError
 from mechdesign.formats.opening import files_of, is_folder
 from mechdesign.jobs import folder_stage, release_file
 from mechdesign.jobs.folder_stage import MARKER, ReleasedFolder
-from mechdesign.jobs.folders import sanitise_path
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.release_file import sanitise_file
+from mechdesign.jobs.release_path import sanitise_path
 from tests.cases.released_records import mixing_channel, people
 
 CHANNEL = mixing_channel()

@@ -15,10 +15,10 @@ from mechdesign import sanitise
 from mechdesign.core.errors import InputError
 from mechdesign.formats.census import SAMPLE, Census
 from mechdesign.jobs.bare_records import BareCensus, CodedCensus
-from mechdesign.jobs.folders import sanitise_path
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.past_releases import history_of
 from mechdesign.jobs.release_file import sanitise_file
+from mechdesign.jobs.release_path import sanitise_path
 from mechdesign.jobs.same_records import SAME_FROM
 from mechdesign.tables.joint import Joint
 from tests.cases.released_records import mixing_channel, people

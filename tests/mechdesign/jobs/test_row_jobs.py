@@ -15,9 +15,9 @@ import pytest
 
 import mechdesign as md
 from mechdesign import sanitise, sanitise_file
-from mechdesign.jobs.folders import sanitise_path
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.past_releases import history_of
+from mechdesign.jobs.release_path import sanitise_path
 
 SIZE = 3000
 

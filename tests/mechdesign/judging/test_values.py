@@ -78,3 +78,17 @@ def test_numbers_are_finite_and_may_be_missing():
     assert numbers_of(["1", "inf"]) is None
     assert numbers_of(["1", "a"]) is None
     assert numbers_of(["", " "]) is None
+
+
+def test_a_number_is_itself_however_it_is_written():
+    assert stands_for("20.0") == ["20"]
+    assert stands_for("2e1") == ["20"]
+    assert stands_for("0.10000000000000001", ("0.1", "0.2")) == ["0.1"]
+
+
+def test_whole_numbers_beyond_two_to_53_are_told_apart():
+    """The doubles of both identifiers are the same."""
+    identifiers = ("9007199254740992", "9007199254740993")
+    assert stands_for("9007199254740993.0", identifiers) == ["9007199254740993"]
+    assert stands_for("9007199254740992", identifiers[1:]) == []
+    assert stands_for("1e16", ("10000000000000000", "1")) == ["10000000000000000"]

@@ -8,7 +8,7 @@ import mechdesign as md
 from mechdesign.mechanisms.average_budgets import NO_PROMISE
 from mechdesign.mechanisms.averages import for_average
 from mechdesign.mechanisms.rules import Rules
-from mechdesign.mechanisms.search import Search
+from mechdesign.mechanisms.search_options import Search
 from solvers import Points
 from tests.oracles.simplex_grid import simplex_grid
 

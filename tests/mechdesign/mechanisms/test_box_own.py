@@ -13,7 +13,6 @@ import pandas as pd
 import pytest
 
 import mechdesign as md
-from mechdesign.channel.boxes import with_parts
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.mechanisms import box_own
 from mechdesign.mechanisms.box_design import design_boxes
@@ -23,6 +22,7 @@ from mechdesign.mechanisms.box_request import BoxRequest
 from mechdesign.report.first_screen import box_first_screen
 from mechdesign.tables.records import Records
 from mechdesign.tables.row_boxes import Boxes
+from tests.cases.boxes import with_parts
 from tests.mechdesign.mechanisms.test_box_design import sample, truth
 from tests.mechdesign.mechanisms.test_least_cost_population import populations
 from tests.oracles.least_cost import least_cost

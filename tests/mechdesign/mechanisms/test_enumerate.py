@@ -78,7 +78,9 @@ def test_what_cannot_be_is_refused(options, message):
 
 def test_an_exact_back_end_that_is_not_installed_is_said_before_any_work(monkeypatch):
     monkeypatch.setattr(
-        import_module("mechdesign.mechanisms.search"), "exact_available", lambda: False
+        import_module("mechdesign.mechanisms.search_options"),
+        "exact_available",
+        lambda: False,
     )
     joint = md.Joint.from_counts([[3, 1], [1, 3]])
     with pytest.raises(

@@ -18,7 +18,7 @@ from mechdesign.mechanisms.fewer_outputs import (
 )
 from mechdesign.mechanisms.population import PopulationRules
 from mechdesign.mechanisms.rules import Rules
-from mechdesign.mechanisms.search import AFTERWARDS_SHARE, Search
+from mechdesign.mechanisms.search_options import AFTERWARDS_SHARE, Search
 from mechdesign.notions import LIP
 from mechdesign.tables.confidence import confidence_set
 from mechdesign.tables.joint import Joint

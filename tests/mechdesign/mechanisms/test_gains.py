@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mechdesign as md
-from mechdesign.auditing.averages import average_leakage, best_guess, gain_without
+from mechdesign.auditing.averages import average_leakage, gain_without
+from mechdesign.auditing.measures import best_guess
 from mechdesign.channel.record import AverageBudget
 from mechdesign.core.errors import InputError
 from mechdesign.mechanisms.average_budgets import exact_gains

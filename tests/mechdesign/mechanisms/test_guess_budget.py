@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mechdesign as md
-from mechdesign.auditing.averages import average_leakage, best_guess
+from mechdesign.auditing.averages import average_leakage
+from mechdesign.auditing.measures import best_guess
 from mechdesign.core.errors import InputError
 from tests.oracles.guessing import most_information
 

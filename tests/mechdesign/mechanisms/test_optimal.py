@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from mechdesign.core.errors import InputError, SolverFailure
-from mechdesign.mechanisms import rules, search
+from mechdesign.mechanisms import rules
 from mechdesign.mechanisms.designing import design
 from mechdesign.mechanisms.rounding import RoundingFailure
-from mechdesign.mechanisms.search import Search
+from mechdesign.mechanisms.search_options import Search
 from mechdesign.notions import ALIP, LDP, LIP, MaxLift, MinLift
 from mechdesign.tables.joint import Joint
 from solvers import BackendFailure, TooManyVertices
@@ -369,7 +369,7 @@ def test_errors_of_the_solvers_become_a_solver_failure(
     def fails(*_, **__):
         raise error
 
-    monkeypatch.setattr(search, "lower_envelope", fails)
+    monkeypatch.setattr(rules, "lower_envelope", fails)
     with pytest.raises(SolverFailure, match=message):
         module.optimal(rules.Rules(adult, LIP(1.0)), Search())
 

@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 import mechdesign as md
-from mechdesign.channel.boxes import with_parts
 from mechdesign.cli import main
 from mechdesign.tables.people import RECORDS
+from tests.cases.boxes import with_parts
 from tests.mechdesign.cli.test_people import panel, sequences
 
 EPSILON = 0.8

@@ -20,7 +20,7 @@ from mechdesign.mechanisms.population import PopulationRules, records_needed
 from mechdesign.mechanisms.population_posteriors import PopulationLifts, uncertain_set
 from mechdesign.mechanisms.result import Certificate, Design
 from mechdesign.mechanisms.rules import Rules
-from mechdesign.mechanisms.search import Search
+from mechdesign.mechanisms.search_options import Search
 from mechdesign.notions import ALIP, LDP, LIP, L1Lift, MaxLift, MinLift, Notion
 from mechdesign.tables.confidence import confidence_set, set_of_record
 from tests.ending import ends_by_itself

@@ -99,7 +99,7 @@ def test_the_bound_is_that_of_all_vertices(seed):
     least = least_entropy(joint.counts, prices, low, high)
     entropy = float(-(joint.p_x * np.log(joint.p_x)).sum())
     expected = 1.0 - (float(prices @ joint.p_x) + least) / entropy
-    found = ProvenAgain(design.channel, joint, ALONE, None).kept_bound(proof, 0.0)
+    found = ProvenAgain(design.channel, joint, ALONE).kept_bound(proof, 0.0)
     assert found == pytest.approx(min(1.0, expected), abs=1e-9)
     assert found >= design.nmi
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from mechdesign.auditing.verdict import audit_on_table
 from mechdesign.core.errors import NotPrivate
-from mechdesign.mechanisms import design, least_cost, search
-from mechdesign.mechanisms.search import envelope_by_any_method
+from mechdesign.mechanisms import design, least_cost, rules
+from mechdesign.mechanisms.rules import envelope_by_any_method
 from mechdesign.notions import ALIP, LDP, LIP, L1Lift, MinLift
 from mechdesign.tables.joint import Joint
 from solvers import BackendFailure, EnvelopeStatus, Polytope, lower_envelope
@@ -69,7 +69,7 @@ def test_a_back_end_that_gives_up_is_followed_by_the_other_method(method, monkey
             raise BackendFailure("gave up")
         return lower_envelope(polytope, point, **changed)
 
-    monkeypatch.setattr(search, "lower_envelope", fails)
+    monkeypatch.setattr(rules, "lower_envelope", fails)
     found = envelope_by_any_method(POLYTOPE, POINT, POLYTOPE, options(method))
     assert found.gap <= 1e-7
 
@@ -78,7 +78,7 @@ def test_the_first_failure_is_told_where_both_give_up(monkeypatch):
     def fails(*_, **changed):
         raise BackendFailure(f"{changed['method']} gave up")
 
-    monkeypatch.setattr(search, "lower_envelope", fails)
+    monkeypatch.setattr(rules, "lower_envelope", fails)
     with pytest.raises(BackendFailure, match="vertices gave up"):
         envelope_by_any_method(POLYTOPE, POINT, POLYTOPE, options("vertices"))
 
@@ -97,7 +97,7 @@ def test_the_better_value_and_the_better_bound_are_kept(monkeypatch):
     def either(*_, **changed):
         return poor if changed["method"] == "vertices" else weak
 
-    monkeypatch.setattr(search, "lower_envelope", either)
+    monkeypatch.setattr(rules, "lower_envelope", either)
     found = envelope_by_any_method(POLYTOPE, POINT, POLYTOPE, options("vertices"))
     assert (found.value, found.bound) == (exact.value, exact.bound + 1e-9)
 

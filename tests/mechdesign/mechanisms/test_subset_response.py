@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from mechdesign.auditing.verdict import audit_on_table
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.progress import Step
-from mechdesign.mechanisms import rules, search
+from mechdesign.mechanisms import rules
 from mechdesign.mechanisms.designing import design
 from mechdesign.mechanisms.rounding import RoundingFailure
-from mechdesign.mechanisms.search import RESPONSE as NAME
+from mechdesign.mechanisms.search_options import RESPONSE as NAME
 from mechdesign.notions import (
     ALIP,
     LDP,
@@ -29,7 +29,7 @@ from mechdesign.notions import (
 from mechdesign.tables.joint import Joint
 from solvers import BackendFailure, OutsidePolytope, TooManyVertices
 from tests.cases.designs import is_private, merged_by_risk, uniform_table
-from tests.mechdesign.mechanisms.test_watchdog import joints
+from tests.mechdesign.mechanisms.test_heuristics import joints
 from tests.oracles import means as mean_oracle
 
 NOTIONS = {
@@ -177,7 +177,7 @@ def raiser(error):
 
 def test_a_set_whose_merging_lies_in_the_margin_stays_merged(adult, monkeypatch):
     outside = OutsidePolytope("outside", np.zeros(1), 0.0)
-    monkeypatch.setattr(search, "lower_envelope", raiser(outside))
+    monkeypatch.setattr(rules, "lower_envelope", raiser(outside))
     found = design(adult, LDP(1.0), mechanism=NAME)
     assert found.nmi == pytest.approx(
         design(adult, LDP(1.0), mechanism="subset-merging").nmi, abs=1e-12
@@ -200,7 +200,7 @@ def test_a_set_whose_merging_lies_in_the_margin_stays_merged(adult, monkeypatch)
 def test_a_solver_that_gives_up_is_a_failure_with_a_way_out(
     adult, monkeypatch, error, message
 ):
-    monkeypatch.setattr(search, "lower_envelope", raiser(error))
+    monkeypatch.setattr(rules, "lower_envelope", raiser(error))
     with pytest.raises(SolverFailure, match=message):
         design(adult, LDP(1.0), mechanism=NAME)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -27,6 +28,7 @@ from mechdesign.nonstochastic.thresholds_by_error import (
     CellLoss,
     edges_of,
     least_distortion,
+    thresholds_for,
 )
 from mechdesign.nonstochastic.thresholds_by_levels import (
     GapProblem,
@@ -170,6 +172,36 @@ def test_least_distortion_on_random_finite_domains():
             assert best.distortion == pytest.approx(exact, abs=1e-7)
             assert best.bound <= exact + 1e-7
             assert best.certificate.outputs <= outputs
+
+
+@pytest.mark.parametrize(
+    ("count", "values", "epsilon", "weights"),
+    [
+        (2, [7, 69, 83, 84], 2, [10, 1, 0.001, 0.001]),
+        (3, [18, 63, 88], 1.6, [10, 1, 1e-9]),
+        (2, [4254, 5163, 8460], 1, [1e-9, 1e-9, 1]),
+        (2, [12, 584, 727, 827], 1.6, [0.001, 10, 10, 10]),
+    ],
+)
+def test_losses_of_unlikely_answers_count(count, values, epsilon, weights):
+    """bound <= min over all thresholds = distortion, where the least loss is far below the solver's
+    tolerances: cells of likely answers lose a billion times as much.
+    """
+    problem = gap_problem(sum_query(count, finite(values)))
+    table = ranks(problem, [np.array(values)] * count)
+    chances = [Fraction(0)] * len(problem.values)
+    for drawn in itertools.product(range(len(values)), repeat=count):
+        chances[table[drawn]] += math.prod(Fraction(weights[k]) for k in drawn)
+    loss = CellLoss(problem.values, chances)
+    best = thresholds_for(problem.query, epsilon, weights)
+    least = min(
+        float(loss.total(edges_of(gaps, len(chances))))
+        for gaps, counted, _ in brute(problem, table)
+        if counted <= best.outputs_allowed
+    )
+    assert best.optimal
+    assert best.distortion == pytest.approx(least, rel=1e-9, abs=0)
+    assert best.bound <= least
 
 
 def test_no_more_distortion_than_uniform():

@@ -126,6 +126,25 @@ def test_a_record_behind_dropped_ones_is_named_by_its_own_line(folder):
 
 
 @pytest.mark.parametrize("query", ["identity", "mean"])
+def test_records_that_are_left_out_are_counted_in_a_notice(folder, query):
+    """All records of day 3 are, so that it has no answer."""
+    (folder / "gaps.csv").write_text(
+        "day,house,kwh\n1,a,1\n1,b,2\n,c,3\n1,d,\n2,a,5\n3,a,\n", encoding="utf-8"
+    )
+    release = quantise_table("gaps.csv", "b.csv", options(query, missing="drop"))
+    left_out = {"identity": 2, "mean": 3}[query]
+    sentence = f"dropped {left_out} of 6 record(s) with an empty cell"
+    assert sentence in release.notices
+    assert release.records == 6 - left_out
+    with pytest.raises(
+        InputError, match=r"line 5: .* where a number is wanted; .*drop"
+    ):
+        quantise_table("gaps.csv", "d.csv", options(query, missing="symbol"))
+    release = quantise_table("in.csv", "c.csv", options(query, missing="drop"))
+    assert not any(notice.startswith("dropped") for notice in release.notices)
+
+
+@pytest.mark.parametrize("query", ["identity", "mean"])
 def test_a_total_is_kept_over_all_answers(folder, query):
     """Each house has 4 answers: 7 bits are 128 >= 3^4 outputs, and 4^4 would be too many."""
     release = quantise_table(

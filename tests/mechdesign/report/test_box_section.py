@@ -13,7 +13,15 @@ import mechdesign as md
 from mechdesign.cli import main
 from mechdesign.core.errors import InputError
 from mechdesign.mechanisms.box_design import _slice_of
+from mechdesign.report.boxes import (
+    box_facts,
+    box_texts,
+    boxes_of,
+    columns_of,
+    told_lines,
+)
 from mechdesign.report.collect import internal_report
+from mechdesign.report.record import Boxes
 from mechdesign.report.writing import report_text
 from mechdesign.tables.records import Records
 from tests.cases.people import people
@@ -165,3 +173,17 @@ def test_a_row_design_has_its_report_in_python_too(tmp_path):
     md.report(design, tmp_path / "rows.json")
     record = json.loads((tmp_path / "rows.json").read_text(encoding="utf-8"))
     assert record["format"] == "mechdesign.report"
+
+
+def test_a_column_has_no_section_on_boxes():
+    frame = pd.concat([people()] * 3, ignore_index=True)
+    joint = md.Joint.from_table(frame, sensitive="secret", useful="a")
+    design = md.design(joint, md.LIP(0.4))
+    channel = design.channel
+    assert channel.box_utility is None
+    assert channel.filling is None
+    assert channel.form_of("representative") == "representative"
+    assert boxes_of(design, "proven") == Boxes()
+    assert box_facts(design) == {}
+    assert columns_of(channel) == ()
+    assert told_lines(channel) == box_texts(channel) == []

@@ -73,10 +73,16 @@ def test_the_picture_of_a_design_says_what_it_is():
 
 
 def test_the_words_are_those_of_the_command_line():
-    assert DESIGN.summary() == design_text(DESIGN, JOINT)
+    assert DESIGN.summary() == design_text(DESIGN)
     assert CHANNEL.summary() == channel_text(CHANNEL)
     assert AUDIT.summary() == audit_text(AUDIT)
     assert CURVES.summary() == comparison_text(CURVES, None)
+
+
+def test_a_public_design_has_no_summary():
+    design = replace(DESIGN, channel=CHANNEL.public())
+    with pytest.raises(md.InputError, match="the channel is public"):
+        design.summary()
 
 
 def test_frames_hold_what_is_meant():

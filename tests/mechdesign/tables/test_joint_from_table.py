@@ -268,7 +268,7 @@ BASE = pd.DataFrame(
         (
             {"sensitive": "s", "useful": "x", "weight": "t"},
             "weight column 't' has a cell that is no finite number; write numbers as 1800.5, "
-            "without a decimal comma, separators or units$",
+            "without a decimal comma, separators, units or value labels$",
         ),
     ],
 )

@@ -68,7 +68,7 @@ from mechdesign.mechanisms.posteriors import check_optimum
 from mechdesign.mechanisms.result import Design, finish
 from mechdesign.mechanisms.rounding import Rounded, RoundingFailure, partition_channel
 from mechdesign.mechanisms.rules import Rules, check_sensitive, table_rules
-from mechdesign.mechanisms.search import (
+from mechdesign.mechanisms.search_options import (
     COMPLETE,
     RESPONSE,
     STANDARD,

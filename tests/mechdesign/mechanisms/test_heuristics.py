@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError
-from mechdesign.mechanisms import watchdog
+from mechdesign.mechanisms import heuristics
 from mechdesign.mechanisms.merged_sets import Merging
 from mechdesign.mechanisms.rules import Rules
-from mechdesign.mechanisms.search import STANDARD, Search
+from mechdesign.mechanisms.search_options import STANDARD, Search
 from mechdesign.notions import ALIP, LDP, LIP, MaxLift, MinLift
 from mechdesign.tables.joint import Joint
 from tests.cases.designs import complete_merging, merged_by_risk, subset_merging
@@ -185,7 +185,7 @@ def test_a_repair_says_what_it_borrowed():
 def test_one_sensitive_symbol_publishes_everything():
     joint = Joint.from_counts([[1, 2, 3]])
     for mechanism in ("subset-merging", "complete-merging"):
-        _, design = watchdog.merging(
+        _, design = heuristics.merging(
             mechanism, Rules(joint, LIP(1e-12)), Search(), STANDARD
         )
         assert design.nmi == 1.0
@@ -213,7 +213,9 @@ def test_a_lift_of_exactly_two_is_decided_exactly():
 def test_a_wrong_partition_ends_in_a_constant(adult, monkeypatch):
     """Even if the partition were wrong, nothing that fails the exact audit would come out."""
     singles = Merging(tuple((x,) for x in range(15)), repaired=False, borrowed=())
-    monkeypatch.setattr(watchdog.merged_sets, "merge_subsets", lambda *_, **__: singles)
+    monkeypatch.setattr(
+        heuristics.merged_sets, "merge_subsets", lambda *_, **__: singles
+    )
     design = subset_merging(adult, LIP(0.5))
     assert len(design.channel.outputs) == 1
     assert design.nmi == 0.0

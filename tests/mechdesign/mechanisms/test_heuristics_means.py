@@ -13,7 +13,7 @@ from mechdesign.mechanisms.merged_sets import merged_sets
 from mechdesign.notions import ALIP, AlphaLift, Chi2Lift, L1Lift
 from mechdesign.tables.joint import Joint
 from tests.cases.designs import complete_merging, merged_by_risk, subset_merging
-from tests.mechdesign.mechanisms.test_watchdog import joints
+from tests.mechdesign.mechanisms.test_heuristics import joints
 from tests.oracles import means as mean_oracle
 
 NOTIONS = {
