@@ -19,6 +19,17 @@ For example, with one in four nurses released as a clerk and the other way round
 nurses among 100 records, half of them nurses, has the standard error sqrt(.25 * .75 / 100) = .043
 for the table, and .066 for the population.
 
+*Intervals* hold every share theta that the release does not contradict: with the released share s,
+the variance d that draws add to that of one record, and the quantile z of the normal law,
+
+    |s - theta| <= 1 / (2 N) + z sqrt((theta (1 - theta) + d) / N)
+
+for the population, and the same without theta (1 - theta) for the table. The first term corrects
+for shares that are whole numbers of records; without draws there is no such term for the table,
+whose shares they are. So a value without a record has a width, too: of 1,000 records with fixed
+counts its interval is 0 to .0048. docs/how-to/check-and-estimate.md, 'Impossible estimates', has
+how often these intervals hold.
+
 Where the law is kept, a mean of a column by groups, or a regression, is that of the file.
 
 *Sequences of people.* The share of a value v among R records is the sum over people of f_v(y) / R,
@@ -36,6 +47,13 @@ moved. Errors:
 
 For example, two of three records of one person are nurses and none of the two of another one: the
 share is 2/5.
+
+The interval is that of single records, with kappa records that count as one (the design effect of
+clusters): N / kappa in the place of N, and d / kappa in that of d. Where few people have a value,
+its kappa says little, so one more person is counted who has the value in each of the m records of
+the longest sequence:
+
+    kappa = (sum over people of (f_v(y) - s n)^2 + m^2) / (R s (1 - s) + m)
 """
 
 from __future__ import annotations
@@ -50,8 +68,7 @@ from numpy.typing import NDArray
 
 from mechdesign.analysis.counting import counts_by_label
 from mechdesign.analysis.frequencies import record_count
-from mechdesign.analysis.likelihood import check_level
-from mechdesign.analysis.linear import errors_of_level
+from mechdesign.analysis.likelihood import Spread, check_level, score_interval
 from mechdesign.analysis.released_table import Advance, released_file
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.output_cells import own_rows
@@ -67,12 +84,6 @@ from mechdesign.tables.people_source import fold_frame
 from mechdesign.tables.variable import Variable
 
 Array = NDArray[np.float64]
-
-FEW = 10
-"""Records of a value below which a normal interval holds clearly less often than its level. Where 2
-are expected, a 95 % interval holds in 86 % of the samples: the others have none.
-"""
-
 
 FIGURES = ("estimate", "standard_error", "lower", "upper")
 """Keys of the figures in a record of `ColumnFrequencies.rows`."""
@@ -93,7 +104,12 @@ class ColumnFrequencies:
         The unbiased estimates, which may lie outside of [0, 1].
     records : int
     level : float
-        Confidence level of each interval (normal approximation for the population of the records).
+        Confidence level of each interval (score intervals, module docstring).
+    target : str
+        What the intervals are for: population or records.
+    upper_of_others : float
+        The upper end of the interval of a combination that is not among the symbols, because
+        neither the table nor the release has it; its lower end is 0.
     """
 
     columns: tuple[str, ...]
@@ -105,11 +121,16 @@ class ColumnFrequencies:
     unbiased: Array
     records: int
     level: float
+    target: str
+    upper_of_others: float
 
     @property
-    def has_too_narrow(self) -> bool:
-        """True if the interval of a value is too narrow for its few records."""
-        return bool((self.estimates * self.records < FEW).any())
+    def has_others(self) -> bool:
+        """Whether values of the columns are combined in ways that are not among the symbols."""
+        combinations = 1
+        for place in range(len(self.columns)):
+            combinations *= len({texts[place] for texts in self.symbols})
+        return len(self.symbols) < combinations
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -139,25 +160,88 @@ def of_shares(
     columns: tuple[str, ...],
     symbols: tuple[tuple[str, ...], ...],
     shares: Array,
-    variance: Array,
     records: int,
+    *,
+    drawn: Array | None,
+    sampled: Array | None,
     level: float,
+    alike: Array | None = None,
+    longest: int = 1,
 ) -> ColumnFrequencies:
-    """Frequencies that a release keeps, from unbiased shares and their variances."""
-    errors = np.sqrt(variance)
-    width = errors_of_level(level) * errors
+    """Frequencies from the unbiased shares of a release, with their errors and intervals.
+
+    Parameters
+    ----------
+    columns : tuple of str
+    symbols : tuple of tuples of str
+    shares : (symbols,) array
+    records : int
+    drawn : (symbols,) array, optional
+        The variance that the draws add to one record; None for fixed counts.
+    sampled : (symbols,) array, optional
+        The variance of one record as a sample of the population; None for intervals that are
+        for the records of the table.
+    level : float
+    alike : (symbols,) array, optional
+        How many records of a person count as one (kappa of the module docstring); 1 by default.
+    longest : int
+        The same for a value without a record.
+    """
+    nothing = np.zeros(len(symbols))
+    of_draws = nothing if drawn is None else drawn
+    of_sample = nothing if sampled is None else sampled
+    kappa = np.ones(len(symbols)) if alike is None else alike
+    # The last entry is a value that neither the table nor the release has.
+    lower, upper = _interval(
+        np.append(shares, 0.0),
+        np.append(of_draws / kappa, 0.0),
+        records / np.append(kappa, longest),
+        level,
+        is_sample=sampled is not None,
+    )
     return ColumnFrequencies(
         columns=columns,
         symbols=symbols,
         # Draws may leave a rare value with less than was taken off.
         estimates=np.clip(shares, 0.0, 1.0),
-        standard_errors=errors,
-        lower=np.clip(shares - width, 0.0, 1.0),
-        upper=np.clip(shares + width, 0.0, 1.0),
+        standard_errors=np.sqrt((of_draws + of_sample) / max(records, 1)),
+        lower=lower[:-1],
+        upper=upper[:-1],
         unbiased=shares,
         records=records,
         level=level,
+        target=RECORDS if sampled is None else POPULATION,
+        upper_of_others=0.0 if sampled is None else float(upper[-1]),
     )
+
+
+def _interval(
+    shares: Array,
+    drawn: Array,
+    records: Array,
+    level: float,
+    *,
+    is_sample: bool,
+) -> tuple[Array, Array]:
+    """Lower and upper ends of score intervals (module docstring).
+
+    `records` is N / kappa, and `drawn` is d / kappa.
+    """
+    middle = np.clip(shares, 0.0, 1.0)
+    zeros = np.zeros_like(middle)
+    ones = np.ones_like(middle)
+    # Under theta the mean square of one record is theta, and d more.
+    fixed = None if is_sample else (zeros, middle, ones)
+    spread = Spread(
+        least=zeros,
+        middle=middle,
+        most=ones,
+        squares=(drawn, middle + drawn, ones + drawn),
+        fixed=fixed,
+    )
+    # The table's own shares are known exactly where no draw changes them.
+    step = ones if is_sample else np.where(drawn > 0.0, 1.0, 0.0)
+    return score_interval(shares, spread, step, records, level)
 
 
 # ------------------------------------------------------------------------ law estimates
@@ -224,23 +308,17 @@ def estimate_shares(
     counts = counts_of_release(channel, law, released, text, advance)
     record_count(counts)
     estimates: list[ColumnFrequencies] = []
+    settings: dict[str, Any] = {
+        "level": confidence,
+        "of_population": target == POPULATION,
+        "fixed": fixed,
+    }
     for group in groups:
-        if people is not None:
-            of_population = target == POPULATION
-            shares = shares_of_people(
-                law,
-                people,
-                counts,
-                group,
-                confidence,
-                of_population=of_population,
-                fixed=fixed,
-            )
-            estimates.append(shares)
-            continue
-        estimates.append(
-            _shares_of(law, counts, group, confidence, target, fixed=fixed)
-        )
+        if people is None:
+            shares = shares_of_rows(law, counts, group, **settings)
+        else:
+            shares = shares_of_people(law, people, counts, group, **settings)
+        estimates.append(shares)
     return estimates
 
 
@@ -326,16 +404,26 @@ def _counts_of_frame(channel: Channel, released: Any) -> Integers:
     return np.bincount(places, minlength=len(outputs)).astype(np.int64)
 
 
-def _shares_of(
+def shares_of_rows(
     law: RowLaw,
     counts: Integers,
     group: tuple[str, ...],
-    level: float,
-    target: str,
     *,
+    level: float,
+    of_population: bool,
     fixed: bool,
 ) -> ColumnFrequencies:
-    """The shares of the crossed values of some columns."""
+    """The shares of the crossed values of some columns.
+
+    Parameters
+    ----------
+    law : RowLaw
+    counts : (outputs,) array
+        How often each row was released.
+    group : tuple of str
+    level, of_population, fixed
+        As `shares_of_people` has them.
+    """
     places = [law.columns.index(name) for name in group]
     values: dict[tuple[str, ...], int] = {}
     of_output = np.array(
@@ -357,13 +445,16 @@ def _shares_of(
     shares = np.bincount(of_output, counts, len(values)) / max(records, 1)
     if len(of_input):
         shares = shares - _moved(law, of_input, of_output, len(values))
-    variance = np.zeros(len(values))
-    if not fixed:
-        variance += _drawn(law, of_output, len(values)) / max(records, 1)
-    if target == POPULATION:
-        inside = np.clip(shares, 0.0, 1.0)
-        variance += inside * (1.0 - inside) / max(records, 1)
-    return of_shares(group, tuple(values), shares, variance, records, level)
+    inside = np.clip(shares, 0.0, 1.0)
+    return of_shares(
+        group,
+        tuple(values),
+        shares,
+        records,
+        drawn=None if fixed else _drawn(law, of_output, len(values)),
+        sampled=inside * (1.0 - inside) if of_population else None,
+        level=level,
+    )
 
 
 def _moved(law: RowLaw, of_input: Integers, of_output: Integers, values: int) -> Array:
@@ -406,8 +497,8 @@ def shares_of_people(
     people: People,
     counts: Integers,
     group: tuple[str, ...],
-    level: float,
     *,
+    level: float,
     of_population: bool,
     fixed: bool,
 ) -> ColumnFrequencies:
@@ -438,15 +529,25 @@ def shares_of_people(
     shares = counts @ of_output / max(records, 1)
     if not law.is_kept:
         shares = shares - _moved_of_people(law, of_output, _dense(true, size))
-    variance = np.zeros(size)
+    drawn = None
     if not fixed:
-        variance += (
-            _drawn_of_people(law, of_output, int(counts.sum())) / max(records, 1) ** 2
-        )
-    if of_population:
-        residuals = of_output - np.outer(lengths, np.clip(shares, 0.0, 1.0))
-        variance += counts @ residuals**2 / max(records, 1) ** 2
-    return of_shares(group, tuple(values), shares, variance, records, level)
+        people_drawn = _drawn_of_people(law, of_output, int(counts.sum()))
+        drawn = people_drawn / max(records, 1)
+    inside = np.clip(shares, 0.0, 1.0)
+    squares = counts @ (of_output - np.outer(lengths, inside)) ** 2
+    longest = round(float(lengths.max()))
+    kappa = (squares + longest**2) / (records * inside * (1.0 - inside) + longest)
+    return of_shares(
+        group,
+        tuple(values),
+        shares,
+        records,
+        drawn=drawn,
+        sampled=squares / max(records, 1) if of_population else None,
+        level=level,
+        alike=kappa,
+        longest=longest,
+    )
 
 
 def _numbers_of_values(

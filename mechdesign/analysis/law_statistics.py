@@ -37,7 +37,6 @@ import numpy as np
 
 from mechdesign.analysis.frequencies import record_count
 from mechdesign.analysis.law_estimates import (
-    FEW,
     POPULATION,
     Array,
     check_interval,
@@ -52,12 +51,16 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.csv_text import TextOptions
+from mechdesign.tables.thousands import thousands_remedy
 
 SINGULAR = 1e-10
 """Smallest eigenvalue of the normal matrix, scaled to a unit diagonal, relative to the largest,
 above which coefficients are determined. Doubles leave about 1e-12 of a matrix without full rank."""
 
 INTERCEPT = "(intercept)"
+
+FEW = 10
+"""Records of a group below which a normal interval holds clearly less often than its level."""
 
 FEWEST_RECORDS = 2
 """Records of which something varies."""
@@ -92,6 +95,8 @@ class Statistics:
         What the intervals are for: population or records.
     reference : dict of str to str
         Of a regression, by column of texts, the value that the others are compared with.
+    notices : tuple of str
+        What is odd about the numbers.
     """
 
     of: str
@@ -107,6 +112,7 @@ class Statistics:
     level: float
     target: str
     reference: dict[str, str]
+    notices: tuple[str, ...] = ()
 
     @property
     def has_too_narrow(self) -> bool:
@@ -480,7 +486,18 @@ class _ReleasedLaw:
             level=confidence,
             target=target,
             reference=reference or {},
+            notices=self._notices((of, *by)),
         )
+
+    def _notices(self, names: Sequence[str]) -> tuple[str, ...]:
+        """What is odd about the numbers of some columns."""
+        others = [self.texts(name) for name in self.drawn.columns]
+        found: list[str] = []
+        for name in names:
+            remedy = thousands_remedy(self.texts(name), others)
+            if remedy is not None:
+                found.append(f"the column {quoted(name)} holds numbers {remedy}")
+        return tuple(found)
 
     def _drawn(self, influence: Array) -> Array:
         """Per record, the variance that independent draws add to each statistic."""

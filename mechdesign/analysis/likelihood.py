@@ -328,7 +328,7 @@ class Spread:
             at_most - self.fixed[2],
         )
 
-    def deviation(self, theta: Array, records: int) -> Array:
+    def deviation(self, theta: Array, records: int | Array) -> Array:
         """Standard deviation of a mean of that many weights, if theta (m,) is true."""
         at_least, at_middle, at_most = self._varying
         # Linear interpolation on the piece that holds theta: from least to middle, or to most.
@@ -398,7 +398,7 @@ def spread_of(
 
 
 def score_interval(
-    estimate: Array, spread: Spread, step: Array, records: int, level: float
+    estimate: Array, spread: Spread, step: Array, records: int | Array, level: float
 ) -> tuple[Array, Array]:
     """Lower and upper ends of score intervals, by bisection of both at once.
 
@@ -408,7 +408,8 @@ def score_interval(
     spread : Spread
     step : (m,) array
         Largest difference between the weights of two records.
-    records : int
+    records : int or (m,) array
+        The same for all cells, or of each.
     level : float
         Confidence level, in (0, 1).
     """

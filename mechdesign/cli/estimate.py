@@ -266,7 +266,12 @@ def _estimate_shares(
         )
     records = estimates[0].records
     reporter.done("estimated", f"{file.path} is counted", records=records)
-    facts = {"records": records, "level": level, "fixed_counts": fixed}
+    facts = {
+        "records": records,
+        "level": level,
+        "target": asked.target,
+        "fixed_counts": fixed,
+    }
     notes = [law_estimate_note(fixed=fixed, kept=channel.keeps_law)]
     if channel.silent_strata:
         notes.append(silent_note(channel.silent_strata))

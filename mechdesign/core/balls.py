@@ -21,6 +21,9 @@ compute the same ones, so no rounding may decide. `lower_end` has three steps:
    remainder mostly proves it (`_newton_end`).
 3. Where it does not, the end is bracketed and bisected (`_bisected_end`). Every comparison of tail
    and level is decided by balls around both (`_tail_within`).
+
+The sum of a tail has as many terms as the root of its records. Beyond `SUMMED` it is an integral
+instead, which takes some milliseconds for any number of records (`_integrated_tail`).
 """
 
 from __future__ import annotations
@@ -185,8 +188,11 @@ SCALE = 2**60
 with channels of denominator 2**53 stay short."""
 
 MOST_RECORDS = 10**12
-"""Most records of a sample. An end takes time in proportion to the root of its records, a second
-at this number, which no table of records reaches; larger counts are weights."""
+"""Most records of a sample. No table of records reaches this number; larger counts are weights."""
+
+SUMMED = 1 << 22
+"""Variance of a count, in records, beyond which its tail is integrated. Around it both ways take
+about two milliseconds."""
 
 MOST_BITS = 1 << 13
 """A tail and a level that agree to this many bits are taken to be in the wrong order."""
@@ -206,6 +212,9 @@ CLOSE = 1e-10
 LAST_TERM = 1e-15
 """Terms of the tail below this share of their sum are left out. There are as many others as the
 root of the records, so that at least CLOSE is kept of a million."""
+
+LARGEST_RATIO = 0.25
+"""Largest ratio of the terms of a series in an integral; that of ends beyond `SUMMED` is below."""
 
 FEW_COUNTS = 64
 """Counts up to which one after the other is as fast."""
@@ -235,7 +244,10 @@ def lower_end(
     """
     if count == 0:
         return 0
-    quantile = _quantile(count, total, alpha, slope)
+    if _is_integrated(count, total):
+        quantile = _large_quantile(count, total, alpha, slope)
+    else:
+        quantile = _quantile(count, total, alpha, slope)
     return _proven_end(quantile, count, total, alpha, slope)
 
 
@@ -249,14 +261,23 @@ def lower_ends(
     # The command line reads budgets with this module, and must not wait for NumPy.
     import numpy as np
 
+    # Those of which many terms would have to be summed are found one by one.
+    summed = [count for count in counts if not _is_integrated(count, total)]
+    found = _quantiles(np.array(summed, dtype=np.float64), total, alpha, slope)
+    quantiles = dict(zip(summed, found.tolist(), strict=True))
     ends: list[int] = []
-    quantiles = _quantiles(np.array(counts, dtype=np.float64), total, alpha, slope)
-    for count, quantile in zip(counts, quantiles.tolist(), strict=True):
+    for count in counts:
+        quantile = quantiles.get(count, math.nan)
         if 0.0 < quantile < 1.0:
             ends.append(_proven_end(quantile, count, total, alpha, slope))
         else:
             ends.append(lower_end(count, total, alpha, slope))
     return tuple(ends)
+
+
+def _is_integrated(count: int, total: int) -> bool:
+    """Whether the tail of a count is an integral, and not a sum of terms."""
+    return count * (total - count) > SUMMED * total
 
 
 def _proven_end(
@@ -293,6 +314,20 @@ def _quantile(count: int, total: int, alpha: Fraction, slope: Fraction) -> float
         step = -excess * terms / count
         p *= math.exp(step)
         if abs(step) <= CLOSE:
+            break
+    return p
+
+
+def _large_quantile(count: int, total: int, alpha: Fraction, slope: Fraction) -> float:
+    """`_quantile` of a large count, by the inverse of the incomplete beta function."""
+    from scipy.special import betaincinv  # pyright: ignore[reportMissingTypeStubs]
+
+    p = count / (total + 1)
+    for _ in range(FLOAT_STEPS):
+        level = float(alpha) + float(slope) * p
+        before = p
+        p = float(betaincinv(count, total - count + 1, level))
+        if abs(p - before) <= CLOSE * p:
             break
     return p
 
@@ -480,6 +515,10 @@ def _tail(k: int, count: int, total: int, bits: int) -> tuple[Any, Any]:
         # Beyond the mode the products rise at first. No end lies there.
         tail = p.beta_lower(count, rest + 1, regularized=True)
         return tail, density
+    if _is_integrated(count, total):
+        tail = _integrated_tail(k, count, total, bits)
+        if tail is not None:
+            return density * tail, density
     unit = 1 << (bits + GUARD_BITS)
     term = unit
     terms = 0
@@ -495,3 +534,65 @@ def _tail(k: int, count: int, total: int, bits: int) -> tuple[Any, Any]:
     low = arb(terms) / unit
     high = arb(terms + error) / unit
     return first * low.union(high), density
+
+
+def _integrated_tail(k: int, count: int, total: int, bits: int) -> Any | None:
+    """A ball around P(Bin(total, p) >= count), in units of its derivative, at p = k / 2**60.
+
+    The tail is the integral of its derivative f from 0 to p. With c = count, r = total - c,
+    g = (log f)'(p) = (c - 1) / p - r / (1 - p) > 0 and x = g (p - t) it is, in units of f(p),
+
+        (1/g) integral of exp(E(x)),   E(x) = log f(p - x / g) - log f(p)
+                                            = sum over j of e_j x^j,
+        e_j = (-(c - 1) / (g p)^j + (-1)^(j + 1) r / (g (1 - p))^j) / j.
+
+    As log f is concave, E(x) <= -x, so what lies beyond x = w is at most exp(-w) / g. Up to w the
+    integral is that of Arb, which encloses it. The terms of E after the K-th are a geometric
+    series, whose bound is added to the ball of E at every point of the complex plane.
+
+    None where p is so near to the mode that the series does not converge fast.
+    """
+    from flint import acb, arb
+
+    rest = total - count
+    p = arb(k) / SCALE
+    slope = (count - 1) / p - rest / (1 - p)
+    down = 1 / (slope * p)
+    up = 1 / (slope * (1 - p))
+    # exp(-reach) is below the precision: log 2 is .693..
+    reach = math.ceil(0.694 * bits)
+    ratio = float((down.max(up) * reach).upper())
+    # This comparison is false for a ball that is not finite.
+    if not 0.0 < ratio <= LARGEST_RATIO:
+        return None
+    terms = math.ceil((bits + math.log2(total)) / -math.log2(ratio))
+    coefficients: list[Any] = []
+    down_power = arb(1)
+    up_power = arb(1)
+    for j in range(1, terms + 1):
+        down_power *= down
+        up_power *= up
+        sign = 1 if j % 2 else -1
+        coefficients.append((sign * rest * up_power - (count - 1) * down_power) / j)
+    coefficients.reverse()
+
+    def relative(x: Any, _: bool) -> Any:
+        """exp(E(x)) on a ball of the complex plane."""
+        size = abs(x).upper()
+        below = size * down
+        above = size * up
+        if not (below <= 0.5 and above <= 0.5):
+            # Arb divides the interval.
+            return acb(arb("nan"), arb("nan"))
+        exponent = acb(0)
+        for coefficient in coefficients:
+            exponent = (exponent + coefficient) * x
+        # Each term is at most half of the one before it.
+        power = terms + 1
+        left = (count - 1) * below**power + rest * above**power
+        ball = arb(0, (2 * left / power).upper())
+        return (exponent + acb(ball, ball)).exp()
+
+    inside = acb.integral(relative, 0, reach).real
+    whole = inside + arb(-reach).exp()
+    return inside.union(whole) / slope

@@ -9,13 +9,13 @@ values, two up to 65,536, and four beyond. A reader to whom that is too much may
 record (`TableBuilder.halve`).
 
 A column that names records, such as a number of a customer, has as many texts as records, and
-nothing but how many differ is asked of it. From `MOST_TEXTS` values on such a column of a file is
-kept as hashes of 64 bits (`HashedValues`), by which two different texts become one with a chance of
-about N^2 / 2^65: one in a million for five million records. If it turns out later that it does not
-name records, the file is read once more.
+nothing but how many differ is asked of it. From `MOST_TEXTS` values on such a column is kept as
+hashes of 64 bits (`HashedValues`), by which two different texts become one with a chance of about
+N^2 / 2^65: one in a million for five million records. If it turns out later that it does not name
+records, the table is read once more.
 
 *Rows with weights.* Most tables have far fewer different rows than records. From `FOLDED_FROM`
-records on, equal rows of a file can be folded into one, with a weight that says how many records
+records on, equal rows can be folded into one, with a weight that says how many records
 have it (`TableBuilder.fold`). The records a x, b y, a x become the rows a x and b y of the weights
 2 and 1. A column of hashes would leave no two rows alike. So it is kept beside the rows, with the
 row of each hash: all up to `MOST_HASHES`, and beyond those of one value in two, four or more,
@@ -32,7 +32,8 @@ together. Of columns of hashes those of all records are counted as beside folded
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -41,7 +42,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError, errors_naming
-from mechdesign.core.files import PathLike
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import quoted
 from mechdesign.formats.arrow_arrays import without_nulls
@@ -58,6 +58,7 @@ from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.digests import RowHasher
 from mechdesign.formats.distinct import numbered
 from mechdesign.formats.opening import Batch, Source, open_source
+from mechdesign.formats.parquet import ROWS_PER_BATCH
 from mechdesign.leaks.evidence import TextNumbers
 
 Codes: TypeAlias = NDArray[np.integer[Any]]
@@ -226,43 +227,19 @@ def coded_table(
 ) -> CodedTable:
     """Read a file, or take a pandas, polars or pyarrow table, with its cells in a form.
 
-    With `hashing` a column of a file that names records may have `HashedValues`; with `folding` the
-    rows of a long file have weights. With `sample_by`, which gives columns for those of the header,
-    a long file of different rows is a sample. With `numbering_empty` a file has `first_empty`.
+    With `hashing` a column that names records may have `HashedValues`; with `folding` the rows of a
+    long table have weights. With `sample_by`, which gives columns for those of the header, a long
+    table of different rows is a sample. With `numbering_empty` it has `first_empty`.
 
     Raises
     ------
     InputError
         If the file cannot be read, or the frame is of no known kind.
     """
-    if isinstance(source, (str, Path)):
-        return _coded_file(
-            source,
-            text,
-            form,
-            hashing=hashing,
-            folding=folding,
-            sample_by=sample_by,
-            numbering_empty=numbering_empty,
-        )
-    return in_form(_coded_frame(source), form)
-
-
-def _coded_file(
-    path: PathLike,
-    text: TextOptions | None,
-    form: CellForm,
-    *,
-    hashing: bool,
-    folding: bool,
-    sample_by: Callable[[Sequence[str]], Sequence[str]] | None,
-    numbering_empty: bool,
-) -> CodedTable:
-    """A file, read batch by batch."""
     # Columns that seemed to name records at first.
     in_full: set[str] = set()
     while True:
-        with open_source(path, text) as table, errors_naming(table.name):
+        with _opened(source, text) as table, _errors_of(table.name):
             builder = TableBuilder(table.header, form)
             together = () if sample_by is None else sample_by(table.header)
             for batch in table.batches():
@@ -271,8 +248,7 @@ def _coded_file(
                 held = builder.sampled(batch)
                 builder.records += batch.num_rows if held is None else len(held)
                 for name in builder.readable():
-                    cells = batch.column(name)
-                    builder.add(name, cells if held is None else cells.take(held))
+                    builder.add(name, _held_cells(batch, name, held))
                     if hashing and name not in in_full:
                         builder.hash_identifier(name)
                 if folding:
@@ -290,6 +266,65 @@ def _coded_file(
         if not wrong:
             return coded
         in_full.update(wrong)
+
+
+def _errors_of(name: str | None) -> AbstractContextManager[None]:
+    """Begin the messages of errors with the name of a file, if there is one."""
+    return nullcontext() if name is None else errors_naming(name)
+
+
+def _opened(
+    source: Any, text: TextOptions | None
+) -> AbstractContextManager[Source | _FrameSource]:
+    """A file, or a data frame that is read in the same way."""
+    if isinstance(source, (str, Path)):
+        return open_source(source, text)
+    return nullcontext(_FrameSource(source))
+
+
+class _FrameSource:
+    """A data frame, read in batches like a file: beside it no more than a batch is in memory."""
+
+    name = None
+
+    def __init__(self, frame: Any) -> None:
+        import narwhals as nw
+
+        # This call checks the kind of the frame and refuses two columns of one name.
+        encoded_columns(frame, [])
+        self._table = nw.from_native(frame, eager_only=True)
+        require_text_names(self._table.columns)
+        self.header: list[str] = self._table.columns
+
+    def batches(self) -> Iterator[_FrameBatch]:
+        """All records, in their order."""
+        for start in range(0, len(self._table), ROWS_PER_BATCH):
+            yield _FrameBatch(self._table[start : start + ROWS_PER_BATCH])
+
+
+class _FrameBatch:
+    """Some records of a data frame."""
+
+    def __init__(self, table: Any) -> None:
+        self._table = table
+        self.num_rows = len(table)
+
+    def column(self, name: str) -> Any:
+        """The cells of a column, as the frame has them."""
+        return self._table.get_column(name).to_native()
+
+    def held(self, name: str, places: Integers) -> Any:
+        """Some cells of a column."""
+        return self._table.get_column(name)[places.tolist()].to_native()
+
+
+def _held_cells(batch: Batch | _FrameBatch, name: str, places: Integers | None) -> Any:
+    """The cells of a column that are held: all, or those at some places."""
+    if places is None:
+        return batch.column(name)
+    if isinstance(batch, _FrameBatch):
+        return batch.held(name, places)
+    return batch.column(name).take(places)
 
 
 def even_sample(table: Source, names: Sequence[str], most: int) -> CodedTable:
@@ -317,21 +352,6 @@ def even_sample(table: Source, names: Sequence[str], most: int) -> CodedTable:
         while builder.records > most:
             builder.halve()
             step *= 2
-    return builder.table()
-
-
-def _coded_frame(frame: Any) -> CodedTable:
-    """A data frame, whose columns are each one batch."""
-    import narwhals as nw
-
-    # This call checks the kind of the frame and refuses two columns of one name.
-    encoded_columns(frame, [])
-    table = nw.from_native(frame, eager_only=True)
-    require_text_names(table.columns)
-    builder = TableBuilder(table.columns)
-    builder.records = len(table)
-    for name in table.columns:
-        builder.add(name, table.get_column(name).to_native())
     return builder.table()
 
 
@@ -398,7 +418,7 @@ class TableBuilder:
         numbers = texts.of(column)
         self._parts[name].append(numbers.astype(code_type(len(texts))))
 
-    def look_for_empty(self, batch: Batch) -> None:
+    def look_for_empty(self, batch: Batch | _FrameBatch) -> None:
         """Note the first record of a column whose cell is empty, before any record is left out."""
         for name in self.readable():
             if name in self.first_empty:
@@ -437,7 +457,7 @@ class TableBuilder:
             self._parts[name] = [codes[::2].copy()]
         self.records = -(-self.records // 2)
 
-    def sampled(self, batch: Batch) -> Integers | None:
+    def sampled(self, batch: Batch | _FrameBatch) -> Integers | None:
         """The places of the records of a batch that are held; None for all."""
         self._read += batch.num_rows
         if self._one_in == 1:

@@ -31,6 +31,7 @@ from mechdesign.formats.csv_text import TextOptions, refuse_other_kinds
 from mechdesign.formats.inputs import RawInput
 from mechdesign.leaks.coded_table import CodedColumn, CodedTable
 from mechdesign.tables.bin_edges import days_remedy
+from mechdesign.tables.thousands import ThousandsPoints, has_decimal_commas
 
 # ----------------------------------------------------------------------- text of a file
 
@@ -53,7 +54,8 @@ class Symptom:
     Attributes
     ----------
     kind : str
-        encoding, delimiter, title, identifier, sample, alike, header, days, code, empty or people.
+        encoding, delimiter, title, identifier, sample, alike, header, days, thousands, code, empty
+        or people.
     column : str or None
         The column, where it is about one.
     text : str
@@ -304,6 +306,7 @@ def table_symptoms(
                     None,
                 )
             )
+    found += _thousands_symptoms(compared)
     for column in others:
         codes = missing_codes(column)
         if codes:
@@ -334,6 +337,20 @@ def table_symptoms(
                     "--missing drop, symbol or marginal",
                 )
             )
+    return found
+
+
+def _thousands_symptoms(columns: Sequence[CodedColumn]) -> list[Symptom]:
+    """Columns whose points look like separators of thousands."""
+    commas = [has_decimal_commas(column.values) for column in columns]
+    found: list[Symptom] = []
+    for column in columns:
+        points = ThousandsPoints()
+        points.add(column.values)
+        remedy = points.remedy(has_decimal_commas=any(commas))
+        if remedy is not None:
+            text = f"{seen(column.name)} has numbers {remedy}"
+            found.append(Symptom("thousands", column.name, text, None))
     return found
 
 

@@ -51,7 +51,7 @@ from numpy.typing import NDArray
 from mechdesign.core.documents import document_text
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import at_most, quoted
-from mechdesign.formats.cells import empty_as_missing, encode
+from mechdesign.formats.cells import Encoded, empty_as_missing, encode
 from mechdesign.formats.digests import RecordCensus
 from mechdesign.formats.urls import FRAME, place_of
 from mechdesign.jobs.column_plan import Plan, make_plan
@@ -223,6 +223,8 @@ class NumbersDrawer(Drawer):
                 rows = rows[in_use]
                 cells = [selected(values, in_use) for values in cells]
             numbers = numbers_of(cells[0], names[0], advise=self._advise)
+            if isinstance(cells[0], Encoded):
+                self.tally.points.add(cells[0].texts)
             values, outside = self.tally.inside(numbers)
         except BadCell as error:
             # The position counts the records in use alone.

@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 
 from mechdesign.core.balls import quotient_above
 from mechdesign.core.documents import versions
+from mechdesign.core.wording import quoted
 from mechdesign.formats.census import Content
 from mechdesign.jobs.joint_budget import enter_counted
 from mechdesign.jobs.ledger import Ledger
@@ -47,6 +48,7 @@ from mechdesign.nonstochastic.number_columns import BadCell, Numbers
 from mechdesign.nonstochastic.quantizers import Quantizer
 from mechdesign.nonstochastic.queries import FiniteDomain
 from mechdesign.nonstochastic.sizes import sized_quantizer
+from mechdesign.tables.thousands import ThousandsPoints
 
 LISTED_SIZES = 5
 """Most sizes of groups that a notice lists."""
@@ -136,6 +138,8 @@ class Tally:
         where the outputs of all answers are the same.
     fresh
         Whether the mechanism is a new design, without thresholds of its own.
+    points
+        What the texts of the column say about the points of its numbers.
     """
 
     def __init__(self, mechanism: MechanismFile, column: str) -> None:
@@ -165,6 +169,7 @@ class Tally:
         self._used: set[int] = set()
         self._new: list[int] = []
         self._layout_notices: list[str] = []
+        self.points = ThousandsPoints()
 
     def inside(
         self, numbers: Numbers
@@ -251,6 +256,7 @@ class Tally:
         self.worst_error = max(self.worst_error, other.worst_error)
         self._used |= other._used
         self.sized |= other.sized
+        self.points.join(other.points)
 
     def result(
         self, sha256: str | None, answers_each: int | None = None
@@ -307,6 +313,9 @@ class Tally:
     ) -> tuple[str, ...]:
         """Notices of the layout, of unnamed individuals and of new sizes of groups."""
         notices = list(self._layout_notices)
+        remedy = self.points.remedy()
+        if remedy is not None:
+            notices.append(f"the column {quoted(self.column)} holds numbers {remedy}")
         if self.left_out:
             notices.append(
                 f"dropped {self.left_out} of {self.records + self.left_out} record(s) with an "

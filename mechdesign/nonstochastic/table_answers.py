@@ -37,6 +37,7 @@ from mechdesign.core.errors import FileError, InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.progress import Progress
 from mechdesign.core.wording import quoted
+from mechdesign.formats.cells import Encoded
 from mechdesign.formats.column_names import require_column
 from mechdesign.formats.digests import RecordCensus
 from mechdesign.formats.opening import Batch
@@ -215,6 +216,8 @@ class Answering:
                 else:
                     advise = not self.mechanism.is_designed
                     numbers = numbers_of(columns[0], self.column, advise=advise)
+                    if isinstance(columns[0], Encoded):
+                        self.tally.points.add(columns[0].texts)
                 values, outside = self.tally.inside(numbers)
             except BadCell as error:
                 place = self.table.where(int(rows[error.position]))

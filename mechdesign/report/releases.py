@@ -18,8 +18,8 @@ from typing import Any
 from mechdesign.analysis.checking import PERSON, FrequencyTest, ReleaseCheck
 from mechdesign.analysis.frequencies import Frequencies
 from mechdesign.analysis.joint_frequencies import JointFrequencies
-from mechdesign.analysis.law_estimates import FEW, ColumnFrequencies
-from mechdesign.analysis.law_statistics import INTERCEPT, Statistics
+from mechdesign.analysis.law_estimates import POPULATION, ColumnFrequencies
+from mechdesign.analysis.law_statistics import FEW, INTERCEPT, Statistics
 from mechdesign.core.wording import about, at_most, listed, percent_of, reading_order
 from mechdesign.report import wording
 from mechdesign.report.plain_values import csv_text
@@ -190,11 +190,6 @@ def _test(test: FrequencyTest) -> list[str]:
 
 # ------------------------------------------------------------------ estimates from rows
 
-TOO_NARROW = (
-    f"Intervals of values with fewer than {FEW} records hold less often than they say: they are by "
-    "the normal approximation."
-)
-
 
 def column_frequencies_text(frequencies: ColumnFrequencies) -> str:
     """The text of `estimate` on released rows, without a final newline."""
@@ -214,14 +209,26 @@ def column_frequencies_text(frequencies: ColumnFrequencies) -> str:
     records_text = wording.count(frequencies.records, "released row")
     lines = [
         f"{wording.frequencies_of(names)} from {records_text}; "
-        f"{percent_of(frequencies.level)} intervals for the population of the records.",
+        f"{percent_of(frequencies.level)} intervals for {_target(frequencies.target)}.",
         "",
         *wording.aligned(table, left=words),
         *note,
     ]
-    if frequencies.has_too_narrow:
-        lines.append(wording.paragraph(TOO_NARROW))
+    if frequencies.has_others and frequencies.target == POPULATION:
+        of_others = wording.interval(0.0, frequencies.upper_of_others)
+        text = (
+            "Combinations of these values that the table does not have are not listed; the "
+            f"interval of each is {of_others}."
+        )
+        lines.append(wording.paragraph(text))
     return "\n".join(lines)
+
+
+def _target(target: str) -> str:
+    """What intervals are for, in words."""
+    if target == POPULATION:
+        return "the population of the records"
+    return "the records of the table"
 
 
 def column_frequencies_record(frequencies: ColumnFrequencies) -> dict[str, Any]:
@@ -229,6 +236,7 @@ def column_frequencies_record(frequencies: ColumnFrequencies) -> dict[str, Any]:
     return {
         "columns": frequencies.columns,
         "rows": frequencies.rows(),
+        "upper_of_others": frequencies.upper_of_others,
     }
 
 
@@ -267,6 +275,11 @@ def silent_note(strata: Sequence[str]) -> str:
     )
     return wording.paragraph(text, "")
 
+
+TOO_NARROW = (
+    f"Intervals of values with fewer than {FEW} records hold less often than they say: they are by "
+    "the normal approximation."
+)
 
 MEANS = "mean"
 LEAST_SQUARES = "least squares"
@@ -313,12 +326,9 @@ def statistics_text(found: Statistics, *, fixed: bool, kept: bool) -> str:
         what = f"Least squares of {wording.label(found.of)} on {_names(found.by)}"
     elif found.by:
         what += f" by {_names(found.by)}"
-    target = "the population of the records"
-    if found.target != "population":
-        target = "the records of the table"
     opening = (
         f"{what} from {wording.count(found.records, 'released row')}; "
-        f"{percent_of(found.level)} intervals for {target}."
+        f"{percent_of(found.level)} intervals for {_target(found.target)}."
     )
     lines = [
         wording.paragraph(opening, ""),
@@ -331,6 +341,8 @@ def statistics_text(found: Statistics, *, fixed: bool, kept: bool) -> str:
         lines.append(wording.paragraph(text))
     if found.has_too_narrow:
         lines.append(wording.paragraph(TOO_NARROW))
+    for notice in found.notices:
+        lines.append(wording.paragraph(f"Note: {notice}."))
     lines += ["", statistics_note(fixed=fixed, kept=kept)]
     return "\n".join(lines)
 
@@ -346,6 +358,7 @@ def statistics_record(found: Statistics, *, fixed: bool) -> dict[str, Any]:
         "target": found.target,
         "fixed_counts": fixed,
         "reference": found.reference,
+        "notices": found.notices,
         "rows": found.rows(),
     }
 

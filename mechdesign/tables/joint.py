@@ -44,6 +44,7 @@ from mechdesign.tables.exact_table import (
     without_empty,
 )
 from mechdesign.tables.tally import Missing, Roles, Tally, counted_columns
+from mechdesign.tables.thousands import thousands_remedy
 from mechdesign.tables.variable import Symbol, Variable, added_columns, added_rows
 
 Array = NDArray[np.float64]
@@ -475,7 +476,8 @@ class Joint(Displayed):
         # For each column its bins, and its part of every symbol: labels in the place of numbers.
         all_bins: list[Bins | None] = []
         all_texts: list[Sequence[str]] = []
-        texts_by_column = zip(*useful.symbols, strict=True)
+        texts_by_column = [*zip(*useful.symbols, strict=True)]
+        secrets_by_column = [*zip(*self.sensitive.symbols, strict=True)]
         for k, texts in enumerate(texts_by_column):
             name = useful.columns[k]
             spec = specs.get(name)
@@ -494,6 +496,10 @@ class Joint(Displayed):
             all_texts.append(labels)
             remedy = days_remedy(filter(None, texts))
             if remedy is not None and new_bins.kind == "number":
+                notices.append(f"the column {quoted(name)} holds numbers {remedy}")
+            others = [*texts_by_column[:k], *texts_by_column[k + 1 :]]
+            remedy = thousands_remedy(texts, [*others, *secrets_by_column])
+            if remedy is not None:
                 notices.append(f"the column {quoted(name)} holds numbers {remedy}")
             empty = len(new_bins) - len(set(labels) - {""})
             if empty:

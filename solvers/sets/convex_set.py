@@ -58,6 +58,14 @@ from solvers.sets.polytope import Polytope
 BISECTIONS = 60
 """Halvings of the way to the boundary: a double has no more digits."""
 
+HALVINGS_AT_ONCE = 4
+"""Halvings of few ways that are done together, by as many points as they can lead to."""
+
+PARTS = 2**HALVINGS_AT_ONCE
+
+FEW_WAYS = 8
+"""Ways up to which several halvings at once take less time."""
+
 PULLED_BACK = 2.0**-30
 """Relative distance from the boundary of points that were pulled back to it: around tiny sets the
 functions are known to fewer digits, because they see differences of images."""
@@ -164,17 +172,39 @@ class ConvexSet:
         members; by convexity every smaller t is inside, too.
         """
         ways = images - origins
-        low = np.zeros(images.shape[1])
-        high = np.ones(images.shape[1])
         # Members are left as they are: bisection would stop short of 1.
         whole = self.excess_of(images, margin) <= 0.0
-        for _ in range(BISECTIONS):
-            middle = 0.5 * (low + high)
-            inside = self.excess_of(origins + middle * ways, margin) <= 0.0
-            low = np.where(inside, middle, low)
-            high = np.where(inside, high, middle)
+        if images.shape[1] <= FEW_WAYS:
+            low = self._crossings(origins, ways, margin)
+        else:
+            low = np.zeros(images.shape[1])
+            high = np.ones(images.shape[1])
+            for _ in range(BISECTIONS):
+                middle = 0.5 * (low + high)
+                inside = self.excess_of(origins + middle * ways, margin) <= 0.0
+                low = np.where(inside, middle, low)
+                high = np.where(inside, high, middle)
         # A little less than the crossing, so that rounding leaves the point inside.
         return np.where(whole, 1.0, low * (1.0 - PULLED_BACK))
+
+    def _crossings(self, origins: Array, ways: Array, margin: float) -> Array:
+        """The places of bisection on few ways, of which several halvings are done at once.
+
+        A call takes nearly the same time for one point as for a few dozen.
+        """
+        parts = np.arange(1, PARTS) / PARTS
+        low = np.zeros(ways.shape[1])
+        width = 1.0
+        for _ in range(BISECTIONS // HALVINGS_AT_ONCE):
+            places = low[:, None] + width * parts
+            points = origins[:, :, None] + places * ways[:, :, None]
+            flat = points.reshape(len(points), -1)
+            inside = (self.excess_of(flat, margin) <= 0.0).reshape(places.shape)
+            # Inside up to the crossing: the number of places before the first one outside.
+            before = np.logical_and.accumulate(inside, axis=1).sum(axis=1)
+            width /= PARTS
+            low = low + width * before
+        return low
 
     def repaired(self, points: Array, margin: float) -> Array:
         """Points (k, n) moved to the boundary on their own supports; members where it worked.

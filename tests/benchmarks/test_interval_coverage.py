@@ -15,6 +15,7 @@ import pytest
 
 from mechdesign.analysis.frequencies import estimate_frequencies
 from mechdesign.analysis.joint_frequencies import estimate_joint
+from mechdesign.analysis.law_estimates import of_shares
 from mechdesign.analysis.likelihood import score_interval, spread_of
 from mechdesign.analysis.linear import Estimator
 from mechdesign.analysis.model import release_model
@@ -114,6 +115,48 @@ def test_intervals_hold_at_least_as_often_as_they_say(name):
                 least = min(least, covered.min())
         print(f"least of {name}, {target}: {least:.3f}")
         assert least >= LEVEL - slack(DRAWS)
+
+
+@pytest.mark.parametrize("redrawn", [None, 0.1, 0.5, 1.0])
+def test_intervals_of_released_rows_hold(redrawn):
+    """A row of a share of .002 to .05: every record is drawn anew from the table with a probability, which keeps its
+    law; None are fixed counts.
+    """
+    rng = np.random.default_rng(9)
+    least = {"population": 1.0, "records": 1.0}
+    normal = 1.0
+    share_redrawn = redrawn or 0.0
+    for share in SHARES:
+        for records in RECORDS:
+            table = rng.binomial(records, share, DRAWS)
+            true = table / records
+            stay = 1.0 - share_redrawn + share_redrawn * true
+            come = share_redrawn * true
+            count = rng.binomial(table, stay) + rng.binomial(records - table, come)
+            estimate = count / records
+            drawn = true * stay * (1.0 - stay) + (1.0 - true) * come * (1.0 - come)
+            sampled = estimate * (1.0 - estimate)
+            truths = {"population": np.full(DRAWS, share), "records": true}
+            for target, truth in truths.items():
+                # A draw takes the place of a symbol.
+                found = of_shares(
+                    ("x",),
+                    (("x0",),) * DRAWS,
+                    estimate,
+                    records,
+                    drawn=None if redrawn is None else drawn,
+                    sampled=sampled if target == "population" else None,
+                    level=LEVEL,
+                )
+                lower, upper = found.lower - ROUNDING, found.upper + ROUNDING
+                held = ((lower <= truth) & (truth <= upper)).mean()
+                print(f"\n{redrawn}, {target}, {share}, {records}: {held:.3f}", end="")
+                least[target] = min(least[target], held)
+                if target == "population":
+                    reach = 1.959964 * found.standard_errors
+                    normal = min(normal, (abs(estimate - share) <= reach).mean())
+    print(f"\nleast of {redrawn}: {least}, of normal intervals {normal:.3f}")
+    assert min(least.values()) >= LEVEL - slack(DRAWS)
 
 
 @pytest.mark.parametrize("target", ["population", "records"])

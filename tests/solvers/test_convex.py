@@ -150,6 +150,28 @@ def test_cuts_hold_for_all_members(seed):
             assert (cut.normal @ images <= cut.offset).all()
 
 
+@settings(max_examples=20)
+@given(st.integers(0, 10**6), st.integers(1, 8))
+def test_few_ways_end_where_those_of_many_do(seed, few):
+    """Several halvings at once, of which a single way needs 16 looks at the functions, not 61."""
+    convex, point = problem(seed)
+    others = np.random.default_rng(seed).dirichlet(np.full(4, 0.3), 30)
+    origin = (convex.matrix @ point)[:, None]
+    images = convex.matrix @ others.T
+    many = convex.shares_inside(origin, images, 0.0)
+    looks = []
+    excess_of = ConvexSet.excess_of
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            ConvexSet,
+            "excess_of",
+            lambda *given: looks.append(1) or excess_of(*given),
+        )
+        found = convex.shares_inside(origin, images[:, :few], 0.0)
+    assert found == pytest.approx(many[:few], rel=1e-12, abs=1e-15)
+    assert len(looks) == 16
+
+
 def test_points_outside_return_to_the_boundary_on_their_supports():
     # The two symbols have images on either side of the ball's centre.
     matrix = np.array([[0.0, 1.0, 0.4], [1.0, 0.0, 0.4]])

@@ -6,18 +6,14 @@ import csv
 import io
 import json
 
-import numpy as np
-
 import mechdesign as md
 from mechdesign.analysis.checking import Finding, FrequencyTest, ReleaseCheck, Suspect
-from mechdesign.analysis.law_estimates import of_shares
 from mechdesign.core.wording import at_least
 from mechdesign.report.plain_values import to_json
 from mechdesign.report.releases import (
     MOST_SHOWN,
     check_record,
     check_text,
-    column_frequencies_text,
     estimate_csv,
     estimate_record,
     estimate_text,
@@ -101,16 +97,3 @@ def test_nothing_to_test_is_said():
     assert text.startswith("out.csv has no records, so that nothing could be tested.")
     assert "nothing to test" in text
     assert "faithful" not in text.splitlines()[0]
-
-
-def test_normal_intervals_of_few_records_are_said_to_be_too_narrow():
-    """A share whose expected number of records is 2 is missed by the 13 % of samples without it."""
-    symbols = (("often",), ("rare",))
-    for rare, is_few in ((2 / 400, True), (40 / 400, False)):
-        shares = np.array([1.0 - rare, rare])
-        found = of_shares(("x",), symbols, shares, shares * rare / 400, 400, 0.95)
-        text = column_frequencies_text(found)
-        assert ("Intervals of values with fewer than 10 records" in text) == is_few
-    missed = of_shares(("x",), symbols, np.array([1.0, 0.0]), np.zeros(2), 400, 0.95)
-    assert missed.upper[1] == 0.0
-    assert missed.has_too_narrow

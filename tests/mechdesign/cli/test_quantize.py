@@ -379,3 +379,18 @@ def test_a_total_is_divided_by_size_of_group(folder, run):
         "--split says how --total-epsilon is shared by the answers: give it too"
         in refused.err
     )
+
+
+@pytest.mark.parametrize("query", ["identity", "mean"])
+def test_points_that_separate_thousands_are_noted(tmp_path, query, run):
+    pay = ["850", "1.200", "2.350", "920"] * 5
+    source = tmp_path / "pay.csv"
+    source.write_text("\n".join(["pay", *pay]) + "\n")
+    words = ["--column", "pay", "--range", "0,1000", "--epsilon", "2", "--query", query]
+    done = run("quantize", str(source), str(tmp_path / "out.csv"), *words)
+    assert done.code == 0, done.err
+    noted = "points that look like separators of thousands"
+    assert noted in " ".join(done.err.split())
+    source.write_text(source.read_text().replace("1.200", "1.2"))
+    done = run("quantize", str(source), str(tmp_path / "right.csv"), *words)
+    assert noted not in " ".join(done.err.split())

@@ -625,6 +625,40 @@ def test_moments_of_96_bits_that_nanoseconds_cannot_hold(tmp_path, year):
     assert moments_of(near)[0] == pa.timestamp("ns")
 
 
+def test_moments_of_96_bits_are_looked_at_once(tmp_path, monkeypatch):
+    """Commands open a file several times; its moments are read for their unit at the first."""
+    read = []
+
+    class Counting(pq.ParquetFile):
+        def iter_batches(self, *arguments, **options):
+            read.append(options["columns"])
+            return super().iter_batches(*arguments, **options)
+
+    moments = [dt.datetime(2000, 1, 1), None, dt.datetime(2001, 1, 1)]
+    path = int96_file(tmp_path / "in.parquet", moments)
+    monkeypatch.setattr(pq, "ParquetFile", Counting)
+    for _ in range(3):
+        with open_source(path):
+            pass
+    assert read == [["t"]]
+    # A file that takes its place is looked at.
+    int96_file(path, [dt.datetime(9999, 12, 31), *moments])
+    with open_source(path) as source:
+        assert source.schema.field("t").type == pa.timestamp("us")
+
+
+def test_moments_of_96_bits_in_lists(tmp_path):
+    path = tmp_path / "lists.parquet"
+    for year, unit in ((2000, "ns"), (9999, "us")):
+        moments = [[dt.datetime(year, 1, 1)], None, []]
+        table = pa.table({"t": pa.array(moments, pa.list_(pa.timestamp("us")))})
+        pq.write_table(
+            table, path, use_deprecated_int96_timestamps=True, store_schema=False
+        )
+        with open_source(path) as source:
+            assert source.schema.field("t").type.value_type == pa.timestamp(unit)
+
+
 def test_moments_of_96_bits_without_a_unit_for_all_are_refused(tmp_path):
     path = tmp_path / "t.parquet"
     near = np.array(["1970-01-01T00:00:00.000000001", "1970-01-06"], "M8[ns]")

@@ -9,6 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -44,6 +46,14 @@ def sort_in_parts(monkeypatch, limit):
         monkeypatch.setattr(where, "DENSE_LIMIT", limit)
 
 
+def whole(frame, **options):
+    """The assessment of a frame of which all records and texts are held, one by one."""
+    with pytest.MonkeyPatch.context() as patch:
+        for limit in ("MOST_TEXTS", "FOLDED_FROM", "MOST_CELLS", "MOST_HASHES"):
+            patch.setattr(module, limit, 1 << 60)
+        return assess(frame, **options)
+
+
 @pytest.fixture
 def small(monkeypatch):
     """Small batches and limits, so that a few records do what millions would."""
@@ -56,7 +66,7 @@ def small(monkeypatch):
 @pytest.mark.parametrize("gap", [False, True])
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_hashes_change_no_figure(tmp_path, small, missing, gap, kind):
-    """Against the same table as a frame, whose texts are all kept."""
+    """Against the same table with all of its texts."""
     names = [f"name {k}" for k in range(2000)]
     if gap:
         names[7] = names[1500] = None
@@ -69,7 +79,7 @@ def test_hashes_change_no_figure(tmp_path, small, missing, gap, kind):
     assert ("" in coded.columns["id"].values) == gap
     assert not isinstance(coded.columns["town"].values, HashedValues)
     ours = assess(path, sensitive="ill", missing=missing)
-    assert vars(ours) == vars(assess(frame, sensitive="ill", missing=missing))
+    assert vars(ours) == vars(whole(frame, sensitive="ill", missing=missing))
     assert next(c for c in ours.columns if c.name == "id").identifier
     if gap:
         with pytest.raises(InputError, match=r"'id' has an empty cell, in record 8"):
@@ -81,7 +91,7 @@ def test_a_column_that_names_records_at_first_alone_is_read_again(tmp_path, smal
     coded = coded_table(tmp_path / "in.csv", hashing=True)
     assert list(coded.columns["id"].values) == list(map(str, range(1500)))
     ours = assess(tmp_path / "in.csv", sensitive="ill")
-    assert vars(ours) == vars(assess(frame, sensitive="ill"))
+    assert vars(ours) == vars(whole(frame, sensitive="ill"))
 
 
 def test_a_sensitive_column_that_names_records_is_refused(tmp_path, small):
@@ -101,12 +111,12 @@ def test_texts_of_hashes_are_not_made_up():
 def test_parts_change_no_figure(tmp_path, small, monkeypatch):
     """Tables too large to be sorted at once are counted in parts of their values."""
     frame = written(tmp_path / "in.csv", [f"name {k}" for k in range(2000)])
-    whole = assess(frame, sensitive="ill")
+    all_of_it = whole(frame, sensitive="ill")
     sort_in_parts(monkeypatch, 100)
     parts = assess(tmp_path / "in.csv", sensitive="ill")
     for ours, theirs in zip(
         [*parts.columns, *parts.pairs, parts.row],
-        [*whole.columns, *whole.pairs, whole.row],
+        [*all_of_it.columns, *all_of_it.pairs, all_of_it.row],
         strict=True,
     ):
         ours = vars(getattr(ours, "disclosure", ours)) | {}
@@ -114,7 +124,7 @@ def test_parts_change_no_figure(tmp_path, small, monkeypatch):
         # The sum of logarithms is rounded in another order.
         assert ours.pop("information") == pytest.approx(theirs.pop("information"))
         assert ours == theirs
-    assert parts.unique_rows == whole.unique_rows
+    assert parts.unique_rows == all_of_it.unique_rows
 
 
 def test_an_assessment_costs_what_its_records_cost(tmp_path, monkeypatch):
@@ -187,7 +197,7 @@ def test_weighted_figures_are_those_of_the_records(
     weights = dict(zip(zip(*texts, strict=True), coded.weights.tolist(), strict=True))
     assert weights == expected
     ours = assess(tmp_path / "in.csv", sensitive="ill")
-    assert but_for_the_guess(ours) == but_for_the_guess(assess(frame, sensitive="ill"))
+    assert but_for_the_guess(ours) == but_for_the_guess(whole(frame, sensitive="ill"))
 
 
 @pytest.mark.parametrize("missing", ["symbol", "drop"])
@@ -201,15 +211,15 @@ def test_folded_people_are_found(tmp_path, few, missing):
     assert coded_table(tmp_path / "in.csv", folding=True).rows == 300
     ours = assess(tmp_path / "in.csv", sensitive="ill", missing=missing)
     assert [symptom.kind for symptom in ours.symptoms] == ["people"]
-    whole = assess(frame, sensitive="ill", missing=missing)
-    assert but_for_the_guess(ours) == but_for_the_guess(whole)
+    all_of_it = whole(frame, sensitive="ill", missing=missing)
+    assert but_for_the_guess(ours) == but_for_the_guess(all_of_it)
 
 
 def test_a_table_of_different_rows_is_not_folded(tmp_path, few):
     frame = written(tmp_path / "in.csv", [k // 2 for k in range(500)])
     assert coded_table(tmp_path / "in.csv", folding=True).weights is None
     ours = assess(tmp_path / "in.csv", sensitive="ill")
-    assert vars(ours) == vars(assess(frame, sensitive="ill"))
+    assert vars(ours) == vars(whole(frame, sensitive="ill"))
 
 
 def coarse(path, size, order=None):
@@ -238,7 +248,7 @@ def sampled(monkeypatch, small):
 def test_an_identifier_of_very_many_records_is_sampled(tmp_path, sampled):
     frame = coarse(tmp_path / "in.csv", 5_000)
     ours = assess(tmp_path / "in.csv", sensitive="ill")
-    whole = assess(frame, sensitive="ill")
+    all_of_it = whole(frame, sensitive="ill")
     texts = [symptom.text for symptom in ours.symptoms if symptom.kind == "sample"]
     assert texts == [
         "'id' has too many values to hold: what is said of it rests on the records of one in 8 of "
@@ -246,16 +256,16 @@ def test_an_identifier_of_very_many_records_is_sampled(tmp_path, sampled):
     ]
     assert "one in 8 of" in ours.summary()
     # The others are counted as they are; all values of the sample differ, too.
-    assert ours.columns[:-1] == whole.columns[:-1]
-    of_sample, of_all = ours.columns[-1], whole.columns[-1]
+    assert ours.columns[:-1] == all_of_it.columns[:-1]
+    of_sample, of_all = ours.columns[-1], all_of_it.columns[-1]
     assert of_sample.identifier
     # A share of one eighth of 5,000 values deviates by 4 % of it.
     values = of_sample.disclosure.values
     assert values == pytest.approx(5_000, rel=0.15)
     assert values == of_sample.rare_values == of_sample.rare_records
     assert replace(of_sample.disclosure, values=5_000) == of_all.disclosure
-    assert (ours.row, ours.pairs) == (whole.row, whole.pairs)
-    assert ours.unique_rows == whole.unique_rows
+    assert (ours.row, ours.pairs) == (all_of_it.row, all_of_it.pairs)
+    assert ours.unique_rows == all_of_it.unique_rows
 
 
 def test_a_sample_does_not_depend_on_the_order(tmp_path, sampled):
@@ -315,6 +325,46 @@ def test_the_memory_of_a_coarse_table_does_not_grow(tmp_path, sampled, monkeypat
     assert peaks[1] - peaks[0] < 30_000, peaks
 
 
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_the_memory_beside_a_frame_does_not_grow(tmp_path, sampled, monkeypatch, kind):
+    """Beside the frame itself; 150 bytes of each record of nine columns were held."""
+    monkeypatch.setattr(module, "ROWS_PER_BATCH", 1_000)
+    monkeypatch.setattr(learners, "MOST_RECORDS", 500)
+    peaks = []
+    for size in (10_000, 40_000):
+        frame = coarse(tmp_path / "in.csv", size)
+        if kind == "polars":
+            frame = pl.from_pandas(frame)
+        if kind == "pyarrow":
+            frame = pa.Table.from_pandas(frame)
+        peaks.append(peak_of(lambda table=frame: assess(table, sensitive="ill")))
+    assert peaks[1] - peaks[0] < 30_000, peaks
+
+
+@pytest.mark.parametrize("key", ["abc", ("person",)])
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_a_frame_is_read_as_its_file_is(tmp_path, held, monkeypatch, kind, key):
+    monkeypatch.setattr(module, "ROWS_PER_BATCH", 700)
+    frame = different(tmp_path / "in.csv", 6_000, people="person" in key)
+    if kind == "polars":
+        frame = pl.from_pandas(frame)
+    if kind == "pyarrow":
+        frame = pa.Table.from_pandas(frame)
+    ours, file = (
+        coded_table(source, hashing=True, folding=True, sample_by=lambda _: key)
+        for source in (frame, tmp_path / "in.csv")
+    )
+    assert (ours.read, ours.name) == (6_000, None)
+    # Both are halved when they are full, which depends on where their batches end.
+    assert ours.one_in >= 4
+    assert file.one_in >= 4
+    names = [*key, "ill"]
+    rows = Counter(texts_of(ours, names))
+    others = Counter(texts_of(file, names))
+    few, many = sorted([rows, others], key=len)
+    assert few == Counter({row: many[row] for row in few})
+
+
 @pytest.fixture
 def held(monkeypatch, small):
     """At most some thousand cells of different rows."""
@@ -364,15 +414,15 @@ def test_a_sample_has_all_records_of_its_rows(tmp_path, held, key):
 def test_the_figures_of_a_sample_are_near_those_of_the_table(tmp_path, held, missing):
     frame = different(tmp_path / "in.csv", 12_000)
     ours = assess(tmp_path / "in.csv", sensitive="ill", missing=missing)
-    whole = assess(frame, sensitive="ill", missing=missing)
+    all_of_it = whole(frame, sensitive="ill", missing=missing)
     (text,) = [symptom.text for symptom in ours.symptoms if symptom.kind == "sample"]
     assert "of its 12,000 records" in text
     assert f"{ours.records:,} are assessed" in text
     assert "Shares are estimates" in " ".join(ours.summary().split())
-    assert ours.shares["yes"] == pytest.approx(whole.shares["yes"], abs=0.06)
+    assert ours.shares["yes"] == pytest.approx(all_of_it.shares["yes"], abs=0.06)
     # Rows come twice, and are not alone in the sample either.
-    assert ours.unique_rows == pytest.approx(whole.unique_rows, abs=0.02)
-    assert ours.row.information == pytest.approx(whole.row.information, abs=0.1)
+    assert ours.unique_rows == pytest.approx(all_of_it.unique_rows, abs=0.02)
+    assert ours.row.information == pytest.approx(all_of_it.row.information, abs=0.1)
     named = [column.name for column in ours.columns if column.identifier]
     assert named == ["id"]
 
@@ -381,12 +431,12 @@ def test_people_of_a_sample_have_all_of_their_records(tmp_path, held):
     frame = different(tmp_path / "in.csv", 8_000, people=True)
     options = {"sensitive": "ill", "person": "person", "columns": ["a", "b"]}
     ours = assess(tmp_path / "in.csv", **options)
-    whole = assess(frame, **options)
-    assert whole.records == 2_000
+    all_of_it = whole(frame, **options)
+    assert all_of_it.records == 2_000
     assert ours.records < 1_000
     (text,) = [symptom.text for symptom in ours.symptoms if symptom.kind == "sample"]
     assert "people, chosen by hashes" in text
-    assert ours.shares["yes"] == pytest.approx(whole.shares["yes"], abs=0.06)
+    assert ours.shares["yes"] == pytest.approx(all_of_it.shares["yes"], abs=0.06)
     # Without being told so, they are found by the column that decides.
     found = assess(tmp_path / "in.csv", sensitive="ill", columns=["person", "a"])
     (text,) = [symptom.text for symptom in found.symptoms if symptom.kind == "people"]
@@ -443,7 +493,7 @@ def test_hashes_of_cells_in_a_form_change_no_figure(tmp_path, small):
     assert len(coded.columns["id"].values) == 1999
     assert "" in coded.columns["id"].values
     ours = assess(tmp_path / "in.csv", sensitive="ill", form=form)
-    assert vars(ours) == vars(assess(frame, sensitive="ill", form=form))
+    assert vars(ours) == vars(whole(frame, sensitive="ill", form=form))
 
 
 @pytest.mark.parametrize("form", [CellForm(), CellForm(trim=True)])

@@ -164,6 +164,26 @@ def test_days_written_as_numbers_are_named(frame):
     assert "'day' has numbers that look like days or months" in assessment.summary()
 
 
+@pytest.mark.parametrize(
+    ("values", "others", "is_noted"),
+    [
+        (["850", "1.200", "2.350"], ["a", "b"], True),
+        (["1.234", "2.345"], ["1,5", "2,5"], True),
+        (["1.234", "2.345"], ["1.5", "2.5"], False),
+        (["850", "1.2", "2.350"], ["1,5", "2,5"], False),
+    ],
+)
+def test_separators_of_thousands_are_named(frame, values, others, is_noted):
+    size = frame.num_rows
+    pay = [values[k % len(values)] for k in range(size)]
+    other = [others[k % len(others)] for k in range(size)]
+    frame = frame.append_column("pay", [pay]).append_column("other", [other])
+    assessment = md.assess(frame, sensitive="income", columns=["pay", "other"])
+    assert kinds(assessment) == ({("thousands", "pay")} if is_noted else set())
+    noted = "'pay' has numbers with points that look like separators of thousands"
+    assert (noted in assessment.summary()) == is_noted
+
+
 def test_the_options_settle_them(frame):
     assessment = md.assess(
         frame,
