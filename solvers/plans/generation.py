@@ -329,9 +329,9 @@ TINY = float(np.finfo(np.float64).tiny)
 """A positive divisor of zeros."""
 
 NOISE = 1e-9
-"""Shares of a mass below this are what subtraction leaves of nothing: flows of these would join parts
-of a plan whose integers then had to be settled across them. True ones are larger than one part in
-`MOST_PAIRS`."""
+"""Shares of a mass below this are what subtraction leaves of nothing: flows of these would join
+parts of a plan whose integers then had to be settled across them. True ones are larger than one
+part in `MOST_PAIRS`."""
 
 _Flows: TypeAlias = tuple[Indices, Indices, Array]
 """Places of inputs and of outputs, and flows."""
