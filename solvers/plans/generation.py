@@ -16,7 +16,7 @@ to its nearest outputs. Where the sums of outputs are free, all inputs go to one
 inputs in k classes to o outputs has about n + k o pairs.
 
 With many classes these are nearly all n o pairs, and whatever comes after the plan looks at each of
-them. So such a group is halved first (`halves_of`), as long as what goes to either half keeps the
+them. So such a group is halved first (`_halves`), as long as what goes to either half keeps the
 limits: half of the outputs, near ones together, and the inputs near to them. Inputs then change
 sides, one by one, until the means of both halves are as equal as that makes them.
 
@@ -489,7 +489,7 @@ def _drawn(
     pairs = n + (int(_classes(group).max()) + 1) * o
     halves = None
     if min(pairs, n * o) > WHOLE_PAIRS:
-        halves = halves_of(problem, group, rng)
+        halves = _halves(problem, group, rng)
     if halves is None:
         return _near_first(problem, group, rng)
     parts: list[_Flows] = []
@@ -503,7 +503,7 @@ def _drawn(
     return rows, columns, flows
 
 
-class Half(NamedTuple):
+class _Half(NamedTuple):
     """A half of a group, and the places of its inputs and outputs in the group."""
 
     group: Group
@@ -511,9 +511,9 @@ class Half(NamedTuple):
     outputs: Indices
 
 
-def halves_of(
+def _halves(
     problem: PlanProblem, group: Group, rng: np.random.Generator
-) -> list[Half] | None:
+) -> list[_Half] | None:
     """Two halves of a group whose means keep the limits, near symbols together; None where none
     were found. Some inputs belong to both.
     """
@@ -527,7 +527,7 @@ def halves_of(
 
 def _halved(
     problem: PlanProblem, group: Group, rng: np.random.Generator
-) -> list[Half] | None:
+) -> list[_Half] | None:
     """The halves of one order of the outputs."""
     outputs = problem.costs.order(group.outputs, rng)
     mass = np.cumsum(group.targets[outputs])
@@ -543,7 +543,7 @@ def _halved(
     masses = _exact(values, group.masses, in_first, float(mass[middle - 1]))
     if masses is None:
         return None
-    halves: list[Half] = []
+    halves: list[_Half] = []
     for part, of_half in ((first, masses), (second, group.masses - masses)):
         inputs = np.flatnonzero(of_half > 0.0)
         ranges = group.ranges.restricted(inputs)
@@ -560,7 +560,7 @@ def _halved(
             group.is_free,
             ranges,
         )
-        halves.append(Half(half, inputs, part))
+        halves.append(_Half(half, inputs, part))
     return halves
 
 

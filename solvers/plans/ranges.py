@@ -401,7 +401,7 @@ the cuts of each sweep are other ones."""
 USAGE_WITHIN = 0.2
 """What a use of all of the limits costs a cut, in units of cost within its sides. With a tenth of
 it, parts of real rows used up the limits where columns tell the secret, and could not be cut
-further: 41,439 rows of twelve columns then changed by 0.137 on average in place of 0.086 (20 s)."""
+further: 41,439 rows of twelve columns then changed by 0.151 on average in place of 0.080 (20 s)."""
 
 AT_ONCE = 1 << 20
 """Ranks of symbols that are counted at once: 8 MB."""

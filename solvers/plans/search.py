@@ -19,7 +19,6 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -33,7 +32,6 @@ from solvers.plans.generation import (
     Generation,
     all_pairs,
     blind_draw,
-    halves_of,
     near_pairs,
 )
 from solvers.plans.pricing import OutputPrices, Pricer, Pricing
@@ -45,10 +43,6 @@ from solvers.points import Array
 SMALLEST_BLOCK = 40
 """Symbols of the smallest blocks at most: a program of all their pairs takes 2 ms, half of which is
 its making."""
-
-LEAST_PART = 160
-"""A block that cannot be cut is divided down to so many symbols where the time is short: their
-program takes about a tenth of a second."""
 
 LARGEST_BLOCK = 1280
 """Symbols of the largest blocks at most: larger ones gain less than sweeps in the same time."""
@@ -515,17 +509,20 @@ class Stratum:
             masses = first + second
             plans = None if plans is None or others is None else plans + others
         if plans is None:
+            before = time.process_time()
             try:
-                plans = self._block(masses, self.members[part.places], pace)
+                clock = Clock(self.clock() * pace.share(size), self.clock)
+                plans = self._block(masses, self.members[part.places], clock)
             except NoPlan:
                 # All of the stratum has none: that is the answer.
                 if size == len(self.members):
                     raise
+            pace.note(size, time.process_time() - before)
         return masses, plans
 
-    def _block(self, masses: Inputs, symbols: Indices, pace: BlockPace) -> list[Flows]:
-        """The plans of one block, or of its parts where it is too large for the time; none where
-        nothing is wanted there. A blind draw where the time does not do.
+    def _block(self, masses: Inputs, symbols: Indices, clock: Clock) -> list[Flows]:
+        """The plan of one block; none where nothing is wanted there. A blind draw where the time
+        does not do.
         """
         outputs = symbols
         if self.problem.targets is not None:
@@ -539,27 +536,9 @@ class Stratum:
         sums = np.bincount(places, shares).astype(np.float64)
         used = sums > 0.0
         group = self.group(inputs[used], sums[used], outputs)
-        plans: list[Flows] = []
-        for part in self._parts(group, max(pace.size(), LEAST_PART)):
-            size = len(part.inputs)
-            before = time.process_time()
-            clock = Clock(self.clock() * pace.share(size), self.clock)
-            plans.append(self._in_time(part, partial(self._solve_block, part), clock))
-            pace.note(size, time.process_time() - before)
-        return plans
-
-    def _parts(self, group: Group, most: int) -> list[Group]:
-        """Parts of a block with about `most` inputs, as far as there are halves that keep the
-        limits. With restrictions a half may have no plan.
-        """
-        restricted = self.problem.stay is not None or self.problem.forbidden is not None
-        # Without time a blind draw comes, which is divided by itself.
-        if len(group.inputs) <= most or restricted or self.clock() <= 0.0:
-            return [group]
-        halves = halves_of(self.problem, group, self.rng)
-        if halves is None:
-            return [group]
-        return [part for half in halves for part in self._parts(half.group, most)]
+        return [
+            self._in_time(group, lambda until: self._solve_block(group, until), clock)
+        ]
 
     def _in_time(
         self, group: Group, solve: Callable[[Clock], Flows], clock: Clock

@@ -13,7 +13,6 @@ from solvers.errors import NoPlan, OutOfTime
 from solvers.pace import NEVER, Clock
 from solvers.plans import generation, integer_plan, program, search, solve_plan
 from solvers.plans.generation import Generation, all_pairs
-from solvers.plans.ranges import Part
 from tests.benchmarks.plans import lift_problem
 from tests.solvers.plans.problems import check, optimum, random_problem
 from tests.solvers.plans.test_ceiling import whole
@@ -90,7 +89,7 @@ def test_blind_draws_of_many_classes_have_few_pairs(runs, monkeypatch):
     problem = of_one_kind_each()
     group = whole(problem)
     drawn = generation.blind_draw(problem, group, np.random.default_rng(0))
-    monkeypatch.setattr(generation, "halves_of", lambda *_: None)
+    monkeypatch.setattr(generation, "_halves", lambda *_: None)
     undivided = generation.blind_draw(problem, group, np.random.default_rng(0))
     assert runs == []
     assert len(undivided.rows) > 0.9 * 400 * 400
@@ -180,22 +179,6 @@ def test_no_flow_of_a_blind_draw_is_what_subtraction_leaves(make):
     assert values.sum() == records.sum() * 2**40
 
 
-@pytest.mark.parametrize("stays", [False, True])
-def test_a_block_that_cannot_be_cut_is_divided_where_the_time_is_short(
-    stays, monkeypatch
-):
-    """By halves that keep the limits; restrictions may leave a half without a plan."""
-    monkeypatch.setattr(search.Cutter, "cut", lambda _, places, __: Part(places))
-    monkeypatch.setattr(search, "LEAST_PART", 50)
-    monkeypatch.setattr(search, "LARGEST_BLOCK", 50)
-    problem = many_secrets(secrets=3)
-    if stays:
-        problem = replace(problem, stay=np.full(150, 0.1))
-    plan = solve_plan(problem, time_limit=30.0)
-    check(problem, plan)
-    assert (plan.blocks == 1) == stays
-
-
 def test_a_group_of_any_size_is_drawn_by_its_halves(runs, monkeypatch):
     """However many pairs it has, as long as no part without halves has too many."""
     monkeypatch.setattr(generation, "MOST_PAIRS", 6_000)
@@ -206,7 +189,7 @@ def test_a_group_of_any_size_is_drawn_by_its_halves(runs, monkeypatch):
     assert runs == []
     sums = np.bincount(drawn.columns, drawn.flows, 150)
     assert sums == pytest.approx(group.targets, rel=1e-9)
-    monkeypatch.setattr(generation, "halves_of", lambda *_: None)
+    monkeypatch.setattr(generation, "_halves", lambda *_: None)
     assert (
         generation.blind_draw(many_secrets(), group, np.random.default_rng(0)) is None
     )
