@@ -338,7 +338,8 @@ def test_the_memory_beside_a_frame_does_not_grow(tmp_path, sampled, monkeypatch,
         if kind == "pyarrow":
             frame = pa.Table.from_pandas(frame)
         peaks.append(peak_of(lambda table=frame: assess(table, sensitive="ill")))
-    assert peaks[1] - peaks[0] < 30_000, peaks
+    # Five bytes of each further record.
+    assert peaks[1] - peaks[0] < 150_000, peaks
 
 
 @pytest.mark.parametrize("key", ["abc", ("person",)])
