@@ -86,7 +86,10 @@ WHOLE_ROUNDS = 2.5
 sweeps."""
 
 LARGEST_PROGRAM = 12_000
-"""Symbols that one program takes: its matrix and factors need about 100 kB for each."""
+"""Symbols that one program takes: its matrix and factors need about 100 kB for each. Of more
+outputs sweeps alone would have to mend what blocks miss, and have no time for it. Then blocks are
+what counts: their cuts are compared (`TRIED`), and each takes less time, so that they may be
+larger. With 14,867 rows and 30 s that gained 0.0015 of the cells, and with six secrets 0.07."""
 
 SHARED = 1e-9
 """Masses and targets of a block that differ by less, relative, agree: it is rounding."""
@@ -116,14 +119,9 @@ NEAR = 4
 BLOCK_ROUNDS = 3
 """Near pairs of every kind that the program of a block starts with, and its rounds of pricing."""
 
-LONG = 30_000
-"""Outputs from which sweeps have no time to mend what blocks miss. Then blocks are what counts:
-their cuts are compared (`TRIED`), and each takes less time, so that they may be larger.
-With 14,867 rows and 30 s this lost 0.004 of the cells; with 100,000 and 60 s it gained 0.003."""
-
 LONG_NEAR = 5
 LONG_BLOCK_ROUNDS = 2
-"""The same from so many outputs on: a third less time, and 0.5 % more cost."""
+"""The same beyond `LARGEST_PROGRAM`: a third less time, and 0.5 % more cost."""
 
 GROUP_GAP = 1e-4
 """A group of a sweep is good enough within this share of its cost: the next sweep changes more."""
@@ -440,7 +438,7 @@ class Stratum:
             shares[self.members],
             self.ranges,
             self.rng,
-            tried=TRIED if len(self.outputs) > LONG else 1,
+            tried=TRIED if len(self.outputs) > LARGEST_PROGRAM else 1,
         )
         part = cutter.cut(places, SMALLEST_BLOCK)
         leaves = [self.members[one] for one in part.leaves()]
@@ -575,7 +573,7 @@ class Stratum:
         if len(group.inputs) * len(group.outputs) <= FEW_PAIRS:
             return self._solve_at_once(group)
         near, rounds = NEAR, BLOCK_ROUNDS
-        if len(self.outputs) > LONG:
+        if len(self.outputs) > LARGEST_PROGRAM:
             near, rounds = LONG_NEAR, LONG_BLOCK_ROUNDS
         n, o = len(group.inputs), len(group.outputs)
         pairs = min(near * o * len(np.unique(group.ranges.kinds())), n * o)

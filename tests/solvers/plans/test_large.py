@@ -221,7 +221,7 @@ def test_a_sweep_is_never_worse():
 
 @pytest.mark.usefixtures("small_groups")
 def test_blocks_of_a_long_table_are_cut_by_comparing(monkeypatch):
-    """As tables of more than `LONG` rows are; the plan keeps its limits in either way."""
+    """As tables of more than `LARGEST_PROGRAM` rows are; the plan keeps its limits in either way."""
     problem = lift_problem(*table(800))
     tried = []
 
@@ -230,8 +230,9 @@ def test_blocks_of_a_long_table_are_cut_by_comparing(monkeypatch):
         return ranges.Cutter(*arguments, **options)
 
     monkeypatch.setattr(search, "Cutter", cutter)
+    monkeypatch.setattr(search, "LARGEST_PROGRAM", problem.size)
     check(problem, solve_plan(problem, time_limit=0.5))
-    monkeypatch.setattr(search, "LONG", 0)
+    monkeypatch.setattr(search, "LARGEST_PROGRAM", 0)
     check(problem, solve_plan(problem, time_limit=0.5))
     # Blocks are cut first, and then every sweep.
     assert tried[0] == 1
