@@ -21,9 +21,8 @@ mutual information (nats) is at most 0.05; it is 0.0499."
 *Smallest groups*: how many records share a released row, and how to ask for more. For the first
 screen, for example: ::
 
-    Every released row occurs at least 5 times where the counts are fixed (--smallest-group K asks
-    for another number). 1,464 of the 8,717 rows of the table are released; with --smallest-group 1
-    none is too rare, and the frequencies of the table can be kept.
+    Every released row occurs at least 5 times where the counts are fixed. 1,464 of the 8,717 rows
+    of the table are released (--smallest-group 1 allows all, with their frequencies).
 
 *Cells*: how those of a table were read, as the channel records it. A reader who prepares a file for
 a channel has to know what counts as an empty cell there, which texts are one symbol, and what is
@@ -324,17 +323,16 @@ def group_lines(
     what = "row"
     if known:
         what = f"combination of {', '.join(map(wording.label, known))}"
-    remedy = ""
+    common = (
+        f"Every released {what} occurs at least {k:,} times where the counts are fixed"
+    )
+    share = (
+        f"{released:,} of the {wording.count(rows, 'row')} of the table are released"
+    )
+    sentence = f"{common} ({OPTION} asks for another number). {share}."
     if released < rows:
-        remedy = (
-            "; with --smallest-group 1 none is too rare, and the frequencies of the table can be "
-            "kept"
-        )
-    lines = [
-        f"Every released {what} occurs at least {k:,} times where the counts are fixed ({OPTION} "
-        f"asks for another number). {released:,} of the {wording.count(rows, 'row')} of the table "
-        f"are released{remedy}."
-    ]
+        sentence = f"{common}. {share} (--smallest-group 1 allows all, with their frequencies)."
+    lines = [sentence]
     if known and single:
         times = "occurs once" if single == 1 else "occur once"
         lines.append(

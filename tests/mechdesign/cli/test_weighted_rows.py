@@ -81,7 +81,7 @@ def test_public_channels_say_that_their_table_has_weights(weighted, run):
     channel = md.Channel.load("p.json")
     assert channel.joint is None
     assert not channel.has_counts
-    applied = run("apply", "p.json", "w.csv", "out.csv")
+    applied = run("apply", "p.json", "w.csv", "out.csv", "--insecure-seed", "1")
     assert "where each record counts with its weight there." in " ".join(
         applied.out.split()
     )
