@@ -245,6 +245,11 @@ def test_without_time_for_a_master_program_a_known_decomposition_counts(monkeypa
     assert found.status is EnvelopeStatus.TIME_LIMIT
     assert found.value == pytest.approx(float(weights @ blocks.entropies()))
     assert found.points.combine(found.weights) == pytest.approx(point)
+    # Half of the mass costs less, and decomposes nothing.
+    found = convex_envelope(
+        convex, point, time_limit=0.0, incumbents=lambda: [(0.5 * weights, blocks)]
+    )
+    assert found.value == pytest.approx(-float(point @ np.log(point)))
     # What the margin leaves of one is no decomposition.
     outside = Points.units(np.arange(4), 4)
     assert convex.excess(outside).max() > 0.0

@@ -124,6 +124,23 @@ def test_intervals_of_records_of_people_hold(share):
         assert np.mean(held) >= LEAST, expected
 
 
+def test_a_value_that_no_person_has_may_be_that_of_a_whole_person():
+    """In each of the three records: its interval is that of a third as many records."""
+    people = People(person=("id",), wave=None, columns=("x",), given=(), longest=3)
+    cells = [people.symbol([["usual"]] * 3), people.symbol([["other"]] * 3)]
+    table = np.array([90, 10])
+    law, _ = redrawn(cells, table / 100, 0.0, people.folded_columns)
+    found = shares_of_people(
+        law, people, table, ("x",), level=0.95, of_population=True, fixed=True
+    )
+    single, _ = redrawn([("a",), ("b",)], table / 100, 0.0, ("x",))
+    alone = shares_of_rows(
+        single, table, ("x",), level=0.95, of_population=True, fixed=True
+    )
+    assert found.records == 300
+    assert found.upper_of_others == pytest.approx(alone.upper_of_others, rel=1e-9)
+
+
 def _redrawn_by_length(rng, people, cells, table, share):
     """Half of the people get the sequence of somebody with as many records."""
     lengths = np.array([len(people.records(symbol)) for symbol in cells])
