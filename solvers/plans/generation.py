@@ -16,9 +16,7 @@ to its nearest outputs. Where the sums of outputs are free, all inputs go to one
 inputs in k classes to o outputs has about n + k o pairs.
 
 With many classes these are nearly all n o pairs, and whatever comes after the plan looks at each of
-them. So such a group is halved first (`_halves`), as long as what goes to either half keeps the
-limits: half of the outputs, near ones together, and the inputs near to them. Inputs then change
-sides, one by one, until the means of both halves are as equal as that makes them.
+them. So such a group is divided first (`Divider`).
 
 With restrictions, what must stay stays, and only the rest is drawn. A forbidden flow changes places
 with others of its class (`_exchanged`). Where these are not enough, it is divided among other
@@ -31,13 +29,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from solvers.errors import BackendFailure, NoPlan, OutOfTime
 from solvers.pace import NEVER, Clock
+from solvers.plans.dividing import Divider
 from solvers.plans.pricing import OutputPrices, Pricer, Pricing
 from solvers.plans.problem import Indices, PlanProblem
 from solvers.plans.program import Group, PlanProgram, Prices, Solved, places_of
@@ -94,20 +93,6 @@ def all_pairs(problem: PlanProblem, group: Group) -> tuple[Indices, Indices]:
     return rows[allowed], columns[allowed]
 
 
-def least_flows(problem: PlanProblem, x: Indices, y: Indices) -> Array | None:
-    """What must stay of each pair's input; None where nothing must."""
-    stay = problem.stay
-    if stay is None:
-        return None
-    mass = problem.masses[x]
-    most = mass
-    if problem.targets is not None:
-        most = np.minimum(mass, problem.targets[y])
-    # What takes all of a row or of a column is exact anyway.
-    least = np.minimum((stay[x] + problem.reserve) * mass, most)
-    return np.where((x == y) & (stay[x] > 0.0), least, 0.0)
-
-
 class Generation:
     """A program of one group that grows by pairs."""
 
@@ -147,7 +132,7 @@ class Generation:
         keys, rows, columns = keys[allowed], rows[allowed], columns[allowed]
         x, y = self._group.inputs[rows], self._group.outputs[columns]
         costs = self._problem.costs.pairs(x, y)
-        self._program.add(rows, columns, costs, least_flows(self._problem, x, y))
+        self._program.add(rows, columns, costs, self._problem.least_flows(x, y))
         self._keys = np.union1d(self._keys, keys)
         self._order.append(keys)
         return len(keys)
@@ -310,17 +295,16 @@ def near_pairs(
 
 MOST_PAIRS = 5_000_000
 """Pairs at most of a group that is drawn as a whole: looking at these takes about half a second. A
-group that has halves may be of any size."""
+group that can be divided may be of any size."""
 
 CANDIDATES = 64
-"""Outputs of the largest masses among which the one for all inputs is chosen; and outputs of a half
-that inputs are compared with."""
+"""Outputs of the largest masses among which the one for all inputs is chosen."""
 
 WHOLE_PAIRS = 2_000
 """Up to so many pairs a group is drawn as a whole."""
 
-ORDERS = 3
-"""Orders of the outputs of a group that are tried for its halves: one takes some 10 ms."""
+WHOLE_SIZE = 40
+"""Inputs of the parts of a larger group, as far as it can be divided."""
 
 MOST_DIVIDED = 40
 """Forbidden flows that are divided, for `MOST_PAIRS`; more for fewer pairs. Half a second."""
@@ -382,7 +366,7 @@ def blind_draw(
 def _staying(problem: PlanProblem, group: Group) -> _Flows | None:
     """What must stay; None where nothing must."""
     x, rows, columns = np.intersect1d(group.inputs, group.outputs, return_indices=True)
-    kept = least_flows(problem, x, x)
+    kept = problem.least_flows(x, x)
     if kept is None or not kept.any():
         return None
     return rows, columns, kept
@@ -482,151 +466,23 @@ def _to_one(problem: PlanProblem, group: Group) -> tuple[Indices, Indices, Array
 def _drawn(
     problem: PlanProblem, group: Group, rng: np.random.Generator
 ) -> _Flows | None:
-    """The flows of a blind draw of a group, or of each half of it by itself; None where a part is
-    too large and has no halves.
+    """The flows of a blind draw of a group, or of each part of it by itself; None where a part is
+    too large.
     """
-    n, o = len(group.inputs), len(group.outputs)
-    pairs = n + (int(_classes(group).max()) + 1) * o
-    halves = None
-    if min(pairs, n * o) > WHOLE_PAIRS:
-        halves = _halves(problem, group, rng)
-    if halves is None:
+    pairs = len(group.inputs) + (int(_classes(group).max()) + 1) * len(group.outputs)
+    if min(pairs, len(group.inputs) * len(group.outputs)) <= WHOLE_PAIRS:
         return _near_first(problem, group, rng)
     parts: list[_Flows] = []
-    for half in halves:
-        drawn = _drawn(problem, half.group, rng)
+    for part in Divider(problem, group, rng).parts(group, WHOLE_SIZE):
+        drawn = _near_first(problem, part, rng)
         if drawn is None:
             return None
         rows, columns, flows = drawn
-        parts.append((half.inputs[rows], half.outputs[columns], flows))
+        inputs = places_of(group.inputs, part.inputs)
+        outputs = places_of(group.outputs, part.outputs)
+        parts.append((inputs[rows], outputs[columns], flows))
     rows, columns, flows = (np.concatenate(one) for one in zip(*parts, strict=True))
     return rows, columns, flows
-
-
-class _Half(NamedTuple):
-    """A half of a group, and the places of its inputs and outputs in the group."""
-
-    group: Group
-    inputs: Indices
-    outputs: Indices
-
-
-def _halves(
-    problem: PlanProblem, group: Group, rng: np.random.Generator
-) -> list[_Half] | None:
-    """Two halves of a group whose means keep the limits, near symbols together; None where none
-    were found. Some inputs belong to both.
-    """
-    if len(group.outputs) > 1:
-        for _ in range(ORDERS):
-            halves = _halved(problem, group, rng)
-            if halves is not None:
-                return halves
-    return None
-
-
-def _halved(
-    problem: PlanProblem, group: Group, rng: np.random.Generator
-) -> list[_Half] | None:
-    """The halves of one order of the outputs."""
-    outputs = problem.costs.order(group.outputs, rng)
-    mass = np.cumsum(group.targets[outputs])
-    middle = int(np.searchsorted(mass, 0.5 * mass[-1]))
-    middle = min(max(middle, 1), len(outputs) - 1)
-    first, second = outputs[:middle], outputs[middle:]
-    share = float(mass[middle - 1] / mass[-1])
-    # Beside the limited values every input has the value 1, so that masses agree, too.
-    limited = np.vstack([np.ones(len(group.inputs)), group.ranges.limited])
-    values = limited * (group.masses / group.masses.sum())
-    nearer = _nearer(problem, group, first, second, share)
-    in_first = _balanced(values, nearer, share)
-    masses = _exact(values, group.masses, in_first, float(mass[middle - 1]))
-    if masses is None:
-        return None
-    halves: list[_Half] = []
-    for part, of_half in ((first, masses), (second, group.masses - masses)):
-        inputs = np.flatnonzero(of_half > 0.0)
-        ranges = group.ranges.restricted(inputs)
-        used, targets = of_half[inputs], group.targets[part]
-        means = ranges.limited @ used / used.sum()
-        if not group.ranges.usage(means[:, None])[0] <= 1.0:
-            return None
-        half = Group(
-            group.inputs[inputs],
-            group.outputs[part],
-            # Programs need the sums to agree exactly.
-            used if group.is_free else used * (targets.sum() / used.sum()),
-            targets,
-            group.is_free,
-            ranges,
-        )
-        halves.append(_Half(half, inputs, part))
-    return halves
-
-
-def _nearer(
-    problem: PlanProblem, group: Group, first: Indices, second: Indices, share: float
-) -> NDArray[np.bool_]:
-    """Which inputs begin in the first half: that share of the mass which is nearest to it, by the
-    mean cost to some outputs of each half.
-    """
-    costs = [
-        problem.costs.block(group.inputs, group.outputs[half[:CANDIDATES]]).mean(axis=1)
-        for half in (first, second)
-    ]
-    order = np.argsort(costs[0] - costs[1], kind="stable")
-    mass = np.cumsum(group.masses[order])
-    nearer = np.zeros(len(order), np.bool_)
-    nearer[order[mass <= share * mass[-1]]] = True
-    return nearer
-
-
-def _balanced(
-    values: Array, in_first: NDArray[np.bool_], share: float
-) -> NDArray[np.bool_]:
-    """Let inputs change sides, one by one, while that brings the sums of the first half nearer to
-    its share of all sums.
-
-    Parameters
-    ----------
-    values : (k, n) array
-        What each input adds to each sum.
-    in_first : (n,) bool array
-    share : float
-    """
-    in_first = in_first.copy()
-    off = values[:, in_first].sum(axis=1) - share * values.sum(axis=1)
-    squares = (values**2).sum(axis=0)
-    # Each step brings the sums nearer, so that it ends; mostly after fewer steps than inputs.
-    for _ in range(len(in_first)):
-        steps = np.where(in_first, -1.0, 1.0)
-        changes = 2.0 * steps * (off @ values) + squares
-        best = int(np.argmin(changes))
-        if changes[best] >= 0.0:
-            break
-        off += steps[best] * values[:, best]
-        in_first[best] = not in_first[best]
-    return in_first
-
-
-def _exact(
-    values: Array, masses: Array, in_first: NDArray[np.bool_], wanted: float
-) -> Array | None:
-    """The masses of the inputs in the first half, which sum to `wanted`: some inputs belong to
-    both halves. None where rounding leaves a half without any.
-    """
-    inside = np.where(in_first, masses, 0.0)
-    lacking = wanted - float(inside.sum())
-    # Parts of the largest inputs go over first: they are the fewest.
-    room = masses - inside if lacking > 0.0 else inside
-    order = np.argsort(-room, kind="stable")
-    moved = np.diff(np.minimum(np.cumsum(room[order]), abs(lacking)), prepend=0.0)
-    inside[order] += math.copysign(1.0, lacking) * moved
-    inside[inside < NOISE * masses] = 0.0
-    inside = np.where(masses - inside < NOISE * masses, masses, inside)
-    if not (0.0 < inside.sum() < masses.sum()):
-        return None
-    return inside
 
 
 def _near_first(

@@ -84,6 +84,10 @@ class MatrixCosts:
             back = self.matrix[first, rows] - self.matrix[second, rows]
             yield np.unique(there + back, return_inverse=True)[1]
 
+    def means(self, rows: Indices, columns: Indices, masses: Array) -> Array:
+        """The mean cost from each of `rows` to one of `columns` that is drawn by these masses."""
+        return self.block(rows, columns) @ (masses / masses.sum())
+
     def spread(self, rows: Indices, masses: Array) -> float:
         """The mean cost between two symbols that are drawn by these masses."""
         shares = masses / masses.sum()
@@ -229,6 +233,20 @@ class CellCosts:
             if places is None and size > 2:
                 yield rng.permutation(size)[cells]
 
+    def means(self, rows: Indices, columns: Indices, masses: Array) -> Array:
+        """The mean cost from each of `rows` to one of `columns` that is drawn by these masses."""
+        shares = masses / masses.sum()
+        out = np.zeros(len(rows))
+        for j, places in enumerate(self.positions):
+            here, there = self.codes[rows, j], self.codes[columns, j]
+            if places is None:
+                size = int(max(here.max(initial=0), there.max(initial=0))) + 1
+                by_cell = np.bincount(there, shares, size)
+                out += self.weights[j] * (1.0 - by_cell[here])
+            else:
+                out += _distances(places[here], places[there], shares)
+        return np.maximum(out, 0.0)
+
     def spread(self, rows: Indices, masses: Array) -> float:
         """The mean cost between two symbols that are drawn by these masses."""
         shares = masses / masses.sum()
@@ -254,6 +272,17 @@ class CellCosts:
             symbols, cells = np.unique(self.codes[rows, j], return_inverse=True)
             keys.append(rng.permutation(len(symbols))[cells].astype(np.float64))
         return np.lexsort(keys)
+
+
+def _distances(points: Array, centres: Array, shares: Array) -> Array:
+    """The mean distance from each of `points` to one of `centres` that is drawn by these shares."""
+    order = np.argsort(centres)
+    weight = np.concatenate([[0.0], np.cumsum(shares[order])])
+    moment = np.concatenate([[0.0], np.cumsum(shares[order] * centres[order])])
+    below = np.searchsorted(centres[order], points)
+    to_lower = points * weight[below] - moment[below]
+    to_upper = (moment[-1] - moment[below]) - points * (weight[-1] - weight[below])
+    return to_lower + to_upper
 
 
 Costs = CellCosts | MatrixCosts
@@ -485,6 +514,16 @@ class PlanProblem:
         wanted = rows * self.size + columns
         places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
         return keys[places] == wanted
+
+    def least_flows(self, x: Indices, y: Indices) -> Array | None:
+        """What must stay of the input of each pair (x[i], y[i]); None where nothing must."""
+        if self.stay is None:
+            return None
+        mass = self.masses[x]
+        most = mass if self.targets is None else np.minimum(mass, self.targets[y])
+        # What takes all of a row or of a column is exact anyway.
+        least = np.minimum((self.stay[x] + self.reserve) * mass, most)
+        return np.where((x == y) & (self.stay[x] > 0.0), least, 0.0)
 
     def strata_members(self) -> list[Indices]:
         """Symbols of each stratum; all of them where there are no strata."""

@@ -1,8 +1,7 @@
 """Plans of one stratum: blocks first, then sweeps over larger and larger groups, then all at once.
 
-*Blocks.* The stratum is cut into parts that keep the limits (`Cutter`), and each gets the best
-plan of its own. Where targets differ from masses, parts hand the rest of their masses on to the
-next ones.
+*Blocks.* The stratum is divided into parts that keep the limits (`Divider`), and each gets the best
+plan of its own.
 
 *Sweeps.* The outputs are cut anew, near ones together, whatever their limits. What goes to a group
 of outputs now is a plan of that group; the best plan of the same masses takes its place, so the
@@ -17,15 +16,16 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
 from solvers.errors import BackendFailure, NoPlan, OutOfTime
 from solvers.pace import NEVER, Clock
 from solvers.plans.bounds import alone, ceiling, sharpened
+from solvers.plans.dividing import Cutter, Divider
 from solvers.plans.generation import (
     ALL_PAIRS,
     Flows,
@@ -37,7 +37,7 @@ from solvers.plans.generation import (
 from solvers.plans.pricing import OutputPrices, Pricer, Pricing
 from solvers.plans.problem import Indices, PlanProblem
 from solvers.plans.program import SHORTEST, Group, Prices, foreseen, places_of
-from solvers.plans.ranges import TRIED, Cutter, Part, Ranges
+from solvers.plans.ranges import Ranges
 from solvers.points import Array
 
 SMALLEST_BLOCK = 40
@@ -91,9 +91,6 @@ outputs sweeps alone would have to mend what blocks miss, and have no time for i
 what counts: their cuts are compared (`TRIED`), and each takes less time, so that they may be
 larger. With 14,867 rows and 30 s that gained 0.0015 of the cells, and with six secrets 0.07."""
 
-SHARED = 1e-9
-"""Masses and targets of a block that differ by less, relative, agree: it is rounding."""
-
 MOST_PRICED = 20_000
 """Symbols up to which all pairs are priced for a bound: some ten seconds."""
 
@@ -138,9 +135,6 @@ START_PAIRS = 4
 
 BETTER = 1e-12
 """A group's new plan replaces the old one if it costs at most this much more, relative."""
-
-Inputs: TypeAlias = list[tuple[Indices, Array]]
-"""What goes to a part: symbols with masses, which are added up where a symbol occurs again."""
 
 
 class BlockPace:
@@ -430,22 +424,11 @@ class Stratum:
 
     def _start_with_blocks(self) -> None:
         """The plan of blocks."""
-        shares = self.problem.masses
-        places = np.arange(len(self.members))
-        cutter = Cutter(
-            self.problem.costs,
-            self.members,
-            shares[self.members],
-            self.ranges,
-            self.rng,
-            tried=TRIED if len(self.outputs) > LARGEST_PROGRAM else 1,
-        )
-        part = cutter.cut(places, SMALLEST_BLOCK)
-        leaves = [self.members[one] for one in part.leaves()]
-        inputs = iter(self._inputs_of(leaves))
+        whole = self.whole()
+        divider = Divider(self.problem, whole, self.rng)
         share = START if len(self.outputs) <= LARGEST_PROGRAM else LONG_START
         pace = BlockPace(Clock(share * self.clock()), len(self.members))
-        _, plans = self._tree(part, inputs, pace)
+        plans = self._blocks(whole, divider, pace)
         plans = plans or []
         for found in plans:
             self._keep_prices(found.group, found.prices)
@@ -461,82 +444,36 @@ class Stratum:
         self.flows = start.flows[inside]
         self._prices.inputs[self.members] = start.prices[self.members]
 
-    def _inputs_of(self, leaves: list[Indices]) -> list[Inputs]:
-        """What goes to each leaf's outputs: its own masses, as far as they are wanted, and shares
-        of all that parts with too much have left.
+    def _blocks(
+        self, group: Group, divider: Divider, pace: BlockPace
+    ) -> list[Flows] | None:
+        """Plans of the largest parts of a group that there is time for; of the group as a whole,
+        where one of these has none; None if the group has none either.
         """
-        problem = self.problem
-        own = [problem.masses[leaf].sum() for leaf in leaves]
-        targets = problem.targets
-        wanted = own if targets is None else [targets[leaf].sum() for leaf in leaves]
-        inputs: list[Inputs] = []
-        left = np.zeros(len(leaves))
-        for k, leaf in enumerate(leaves):
-            share = 1.0
-            if own[k] - wanted[k] > SHARED * own[k]:
-                share = wanted[k] / own[k]
-            inputs.append([(leaf, share * problem.masses[leaf])])
-            left[k] = (1.0 - share) * own[k]
-        giver = 0
-        for k in range(len(leaves)):
-            lacking = wanted[k] - own[k]
-            while lacking > SHARED * wanted[k] and giver < len(leaves):
-                part = min(lacking, left[giver])
-                leaf = leaves[giver]
-                share = part / own[giver]
-                inputs[k].append((leaf, share * problem.masses[leaf]))
-                left[giver] -= part
-                lacking -= part
-                if lacking > 0.0:
-                    giver += 1
-        return inputs
-
-    def _tree(
-        self, part: Part, inputs: Iterator[Inputs], pace: BlockPace
-    ) -> tuple[Inputs, list[Flows] | None]:
-        """What goes to a part, and plans of the largest parts of it that there is time for; of the
-        part as a whole, where one of these has none; None if the part has none either.
-        """
-        plans: list[Flows] | None = None
-        size = len(part.places)
-        if part.halves is None or size <= pace.size():
-            masses = [one for _ in part.leaves() for one in next(inputs)]
-        else:
-            first, plans = self._tree(part.halves[0], inputs, pace)
-            second, others = self._tree(part.halves[1], inputs, pace)
-            masses = first + second
-            plans = None if plans is None or others is None else plans + others
-        if plans is None:
-            before = time.process_time()
-            try:
-                clock = Clock(self.clock() * pace.share(size), self.clock)
-                plans = self._block(masses, self.members[part.places], clock)
-            except NoPlan:
-                # All of the stratum has none: that is the answer.
-                if size == len(self.members):
-                    raise
+        size = len(group.inputs)
+        halves = divider.halves(group) if size > pace.size() else None
+        if halves is not None:
+            first = self._blocks(halves[0], divider, pace)
+            second = self._blocks(halves[1], divider, pace)
+            if first is not None and second is not None:
+                return first + second
+        before = time.process_time()
+        clock = Clock(self.clock() * pace.share(size), self.clock)
+        try:
+            return [self._block(group, clock)]
+        except NoPlan:
+            # All of the stratum has none: that is the answer.
+            if size == len(self.members):
+                raise
+            return None
+        finally:
             pace.note(size, time.process_time() - before)
-        return masses, plans
 
-    def _block(self, masses: Inputs, symbols: Indices, clock: Clock) -> list[Flows]:
-        """The plan of one block; none where nothing is wanted there. A blind draw where the time
-        does not do.
-        """
-        outputs = symbols
-        if self.problem.targets is not None:
-            outputs = symbols[self.problem.targets[symbols] > 0.0]
-        if not len(outputs):
-            return []
-        inputs, places = np.unique(
-            np.concatenate([one for one, _ in masses]), return_inverse=True
+    def _block(self, group: Group, clock: Clock) -> Flows:
+        """The plan of one block; a blind draw where the time does not do."""
+        return self._in_time(
+            group, lambda until: self._solve_block(group, until), clock
         )
-        shares = np.concatenate([mass for _, mass in masses])
-        sums = np.bincount(places, shares).astype(np.float64)
-        used = sums > 0.0
-        group = self.group(inputs[used], sums[used], outputs)
-        return [
-            self._in_time(group, lambda until: self._solve_block(group, until), clock)
-        ]
 
     def _in_time(
         self, group: Group, solve: Callable[[Clock], Flows], clock: Clock
@@ -585,14 +522,7 @@ class Stratum:
 
     def sweep(self, size: int) -> None:
         """Re-solve what goes to groups of at most `size` outputs."""
-        cutter = Cutter(
-            self.problem.costs,
-            self.outputs,
-            np.ones(len(self.outputs)),
-            None,
-            self.rng,
-        )
-        parts = cutter.cut(np.arange(len(self.outputs)), size).leaves()
+        parts = Cutter(self.problem.costs, self.rng).parts(self.outputs, size)
         owned = self._flows_of(parts)
         kept = np.ones(len(self.rows), np.bool_)
         improvements: list[Flows] = []

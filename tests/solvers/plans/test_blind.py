@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from solvers.errors import NoPlan, OutOfTime
 from solvers.pace import NEVER, Clock
 from solvers.plans import generation, integer_plan, program, search, solve_plan
+from solvers.plans.dividing import Divider
 from solvers.plans.generation import Generation, all_pairs
 from tests.benchmarks.plans import lift_problem
 from tests.solvers.plans.problems import check, optimum, random_problem
@@ -89,7 +90,7 @@ def test_blind_draws_of_many_classes_have_few_pairs(runs, monkeypatch):
     problem = of_one_kind_each()
     group = whole(problem)
     drawn = generation.blind_draw(problem, group, np.random.default_rng(0))
-    monkeypatch.setattr(generation, "_halves", lambda *_: None)
+    monkeypatch.setattr(Divider, "halves", lambda *_: None)
     undivided = generation.blind_draw(problem, group, np.random.default_rng(0))
     assert runs == []
     assert len(undivided.rows) > 0.9 * 400 * 400
@@ -104,8 +105,8 @@ def test_blind_draws_of_many_classes_have_few_pairs(runs, monkeypatch):
         assert sums == pytest.approx(problem.targets, rel=1e-9)
 
 
-def test_halves_that_break_a_limit_are_not_drawn(runs):
-    """With the least budget that allows a draw of everything, hardly any half keeps it."""
+def test_parts_of_a_blind_draw_keep_tight_limits(runs):
+    """With limits of a thousandth hardly any set of whole records keeps them: records are divided."""
     problem = many_secrets(n=60, secrets=20)
     tight = replace(
         problem,
@@ -179,8 +180,8 @@ def test_no_flow_of_a_blind_draw_is_what_subtraction_leaves(make):
     assert values.sum() == records.sum() * 2**40
 
 
-def test_a_group_of_any_size_is_drawn_by_its_halves(runs, monkeypatch):
-    """However many pairs it has, as long as no part without halves has too many."""
+def test_a_group_of_any_size_is_drawn_by_its_parts(runs, monkeypatch):
+    """However many pairs it has, as long as no part that cannot be divided has too many."""
     monkeypatch.setattr(generation, "MOST_PAIRS", 6_000)
     group = whole(many_secrets())
     assert len(group.inputs) * len(group.outputs) > generation.MOST_PAIRS
@@ -189,7 +190,7 @@ def test_a_group_of_any_size_is_drawn_by_its_halves(runs, monkeypatch):
     assert runs == []
     sums = np.bincount(drawn.columns, drawn.flows, 150)
     assert sums == pytest.approx(group.targets, rel=1e-9)
-    monkeypatch.setattr(generation, "_halves", lambda *_: None)
+    monkeypatch.setattr(Divider, "halves", lambda *_: None)
     assert (
         generation.blind_draw(many_secrets(), group, np.random.default_rng(0)) is None
     )

@@ -13,17 +13,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from solvers.pace import NEVER
 from solvers.plans import (
     CellCosts,
     MatrixCosts,
     PlanLimits,
     PlanPenalty,
+    dividing,
     integer_plan,
-    ranges,
     search,
     solve_plan,
 )
 from solvers.plans.bounds import sharpened
+from solvers.plans.dividing import Cutter, Divider, Mixture
+from solvers.plans.generation import Generation, all_pairs
 from solvers.plans.pricing import Pricer
 from solvers.plans.program import Group, PlanProgram, Prices
 from solvers.plans.ranges import Ranges
@@ -145,23 +148,46 @@ def test_blocks_are_as_large_as_time_allows():
 def test_work_of_cuts_grows_with_the_symbols(monkeypatch):
     """Also where a column has nearly as many codes as there are symbols."""
     counted = []
-    halved = ranges._halved
+    halved = dividing._halved
 
-    def counting(ranks, limited):
+    def counting(ranks, sums):
         # What is counted, and the bins that it is counted in.
         counted[-1] += ranks.size + len(ranks) * (int(ranks.max()) + 1)
-        return halved(ranks, limited)
+        return halved(ranks, sums)
 
-    monkeypatch.setattr(ranges, "_halved", counting)
+    monkeypatch.setattr(dividing, "_halved", counting)
     for n in (1000, 2000, 4000):
         rng = np.random.default_rng(4)
         codes = np.column_stack([rng.integers(0, 5, (n, 4)), rng.permutation(n)])
         costs = CellCosts(codes, np.full(5, 0.2), [None] * 4 + [np.arange(n)])
         counted.append(0)
-        cutter = ranges.Cutter(costs, np.arange(n), np.ones(n), None, rng)
-        assert len(cutter.cut(np.arange(n), 40).leaves()) >= n / 40
+        assert len(Cutter(costs, rng).parts(np.arange(n), 40)) >= n / 40
     assert counted[1] < 2.6 * counted[0]
     assert counted[2] < 2.6 * counted[1]
+
+
+def test_work_of_a_division_grows_with_the_symbols(monkeypatch):
+    """Programs have a bounded number of variables, and their number follows the symbols."""
+    sizes = []
+    solved = dividing.solve_program
+
+    def counting(program):
+        sizes.append(program.costs.size)
+        return solved(program)
+
+    monkeypatch.setattr(dividing, "solve_program", counting)
+    each = []
+    for n in (500, 1000, 2000):
+        sizes.clear()
+        problem = lift_problem(*table(n))
+        group = whole(problem)
+        rng = np.random.default_rng(0)
+        leaves = Divider(problem, group, rng).parts(group, 40)
+        assert max(sizes) <= dividing.BINS
+        # Few inputs belong to several parts.
+        assert sum(len(leaf.inputs) for leaf in leaves) < 1.1 * n
+        each.append(sum(sizes) / n)
+    assert max(each) < 1.5 * min(each)
 
 
 def test_the_mean_cost_within_a_set():
@@ -173,8 +199,12 @@ def test_the_mean_cost_within_a_set():
     block = costs.block(rows, rows)
     mean = masses @ block @ masses / masses.sum() ** 2
     assert costs.spread(rows, masses) == pytest.approx(mean, rel=1e-12)
+    others = rng.permutation(40)[:7]
+    means = costs.block(others, rows) @ masses / masses.sum()
+    np.testing.assert_allclose(costs.means(others, rows, masses), means, atol=1e-14)
     matrix = MatrixCosts(costs.block(np.arange(40), np.arange(40)))
     assert matrix.spread(rows, masses) == pytest.approx(mean, rel=1e-12)
+    np.testing.assert_allclose(matrix.means(others, rows, masses), means, atol=1e-14)
 
 
 def test_cuts_follow_columns_that_depend_on_each_other():
@@ -192,14 +222,11 @@ def test_cuts_follow_columns_that_depend_on_each_other():
         groups=np.zeros(1, np.int64),
     )
     symbols, masses = np.arange(2000), np.full(2000, 1 / 2000)
-    limited = Ranges.of(limits, symbols, masses, 0.0)
+    mixture = Mixture.of(Ranges.of(limits, symbols, masses, 0.0))
     for seed in range(5):
-        rng = np.random.default_rng(seed)
-        tried = ranges.TRIED
-        cutter = ranges.Cutter(costs, symbols, masses, limited, rng, tried)
-        first, second = cutter.cut(symbols, 1999).halves
-        shares = [common[part.places].mean() for part in (first, second)]
-        assert abs(shares[0] - shares[1]) > 0.9
+        cutter = Cutter(costs, np.random.default_rng(seed), dividing.TRIED)
+        side = cutter.side(symbols, masses, mixture)
+        assert abs(common[side].mean() - common[~side].mean()) > 0.9
 
 
 @pytest.fixture
@@ -219,24 +246,11 @@ def test_a_sweep_is_never_worse():
     assert all(np.diff(costs) <= 1e-9)
 
 
-@pytest.mark.usefixtures("small_groups")
-def test_blocks_of_a_long_table_are_cut_by_comparing(monkeypatch):
-    """As tables of more than `LARGEST_PROGRAM` rows are; the plan keeps its limits in either way."""
+def test_plans_of_long_tables_keep_their_limits(monkeypatch):
+    """Blocks of more than `LARGEST_PROGRAM` rows have rules of their own."""
     problem = lift_problem(*table(800))
-    tried = []
-
-    def cutter(*arguments, **options):
-        tried.append(options.get("tried", 1))
-        return ranges.Cutter(*arguments, **options)
-
-    monkeypatch.setattr(search, "Cutter", cutter)
-    monkeypatch.setattr(search, "LARGEST_PROGRAM", problem.size)
-    check(problem, solve_plan(problem, time_limit=0.5))
     monkeypatch.setattr(search, "LARGEST_PROGRAM", 0)
     check(problem, solve_plan(problem, time_limit=0.5))
-    # Blocks are cut first, and then every sweep.
-    assert tried[0] == 1
-    assert ranges.TRIED in tried
 
 
 def test_sharpened_prices_prove_more():
@@ -326,33 +340,63 @@ def test_work_of_blocks_and_sweeps_is_linear(monkeypatch):
     assert max(each) < 1.5 * min(each)
 
 
-def test_parts_of_real_rows_can_be_cut():
-    """Near rows have near incomes. Cuts that pay too little for the limits leave parts that use
-    them up: 0.02 in the place of `USAGE_WITHIN` left one of 248 rows.
-    """
+def real_rows(columns, secret, records):
+    """The plan of rows of these columns of the Adult table, within lifts of exp(1/2)."""
     folder = os.environ.get("MECHDESIGN_DATA")
     if folder is None:
         pytest.skip("MECHDESIGN_DATA names no folder with adult/adult.data")
     adult = read_adult(Path(folder))
-    incomes = adult.pop("income")[:8_000] == ">50K"
-    coded = [
-        np.unique(column[:8_000], return_inverse=True)[1] for column in adult.values()
-    ]
-    codes, rows = np.unique(np.column_stack(coded), axis=0, return_inverse=True)
-    counts = np.zeros((2, len(codes)), np.int64)
-    np.add.at(counts, (incomes.astype(int), rows.ravel()), 1)
-    problem = lift_problem(codes, counts)
+
+    def coded(names):
+        cells = [np.unique(adult[name], return_inverse=True)[1] for name in names]
+        return np.column_stack(cells)[:records]
+
+    secrets = np.unique(coded(secret), axis=0, return_inverse=True)[1].ravel()
+    codes, rows = np.unique(coded(columns), axis=0, return_inverse=True)
+    counts = np.zeros((secrets.max() + 1, len(codes)), np.int64)
+    np.add.at(counts, (secrets, rows.ravel()), 1)
+    return lift_problem(codes, counts)
+
+
+def cost_of_blocks(problem):
+    """Parts of 40 rows at most, each with the best plan of its own."""
     group = whole(problem)
-    cutter = ranges.Cutter(
-        problem.costs,
-        group.inputs,
-        group.masses,
-        group.ranges,
-        np.random.default_rng(0),
-        tried=ranges.TRIED,
+    rng = np.random.default_rng(0)
+    leaves = Divider(problem, group, rng).parts(group, 40)
+    assert max(len(leaf.inputs) for leaf in leaves) <= 40
+    cost = 0.0
+    for leaf in leaves:
+        generation = Generation(problem, leaf, elastic=False)
+        generation.add(*all_pairs(problem, leaf))
+        found = generation.flows(generation.solve_at_once(NEVER), -math.inf)
+        assert search._keeps_limits(found)
+        cost += found.cost
+    return cost
+
+
+def test_rare_secrets_go_to_many_parts():
+    """Of nine secrets, some of which 0.3 % of the records have, every part needs all. Parts of
+    whole records cannot be smaller than some thousand rows, which cost twice as much in the same
+    time.
+    """
+    problem = real_rows(
+        ["education", "occupation", "hours"], ["race", "sex"], records=2_000
     )
-    parts = cutter.cut(np.arange(len(codes)), 40).leaves()
-    assert max(map(len, parts)) < 160
+    assert len(problem.limits.values) > 5
+    assert cost_of_blocks(problem) < MOST_WITH_RARE
+
+
+def test_parts_of_real_rows_are_mixed(monkeypatch):
+    """Near rows have near incomes. Cuts that do not mind what they displace cost more."""
+    problem = real_rows(
+        ["age", "workclass", "education", "occupation", "sex", "hours"],
+        ["income"],
+        records=2_000,
+    )
+    cost = cost_of_blocks(problem)
+    monkeypatch.setattr(dividing, "DISPLACED", 0.0)
+    monkeypatch.setattr(dividing, "DISPLACED_WITHIN", 0.0)
+    assert cost_of_blocks(problem) > 1.1 * cost
 
 
 @pytest.mark.slow

@@ -21,8 +21,10 @@ from solvers.plans import (
     PlanProblem,
     solve_plan,
 )
-from solvers.plans.ranges import WITHIN, Cutter, Ranges
+from solvers.plans.dividing import Cutter, Divider
+from solvers.plans.ranges import Ranges
 from tests.solvers.plans.problems import Kind, random_problem
+from tests.solvers.plans.test_ceiling import whole
 
 
 def two(**changes):
@@ -195,25 +197,30 @@ def test_costs_of_cells(seed, n, c):
     n=st.integers(2, 60),
     cells=st.booleans(),
     notion=st.sampled_from(["lip", "ldp", "none"]),
+    law=st.sampled_from(["kept", "other", "free"]),
+    stay=st.booleans(),
 )
-@settings(max_examples=40, deadline=None)
-def test_parts_keep_the_limits(seed, n, cells, notion):
-    """Every part is a blind draw within its share of the limits, and every symbol in one part."""
-    problem = random_problem(seed, n, Kind(notion=notion, cells=cells))
-    members = np.arange(n)
-    ranges = Ranges.of(problem.limits, members, problem.masses, 1e-7)
+@settings(max_examples=60, deadline=None)
+def test_parts_keep_the_limits(seed, n, cells, notion, law, stay):
+    """Parts divide all masses, outputs belong to one part each, and every part could be drawn
+    blindly.
+    """
+    kind = Kind(notion=notion, cells=cells, law=law, stay=stay)
+    problem = random_problem(seed, n, kind)
+    group = whole(problem)
     rng = np.random.default_rng(seed)
-
-    def usage_of(places):
-        masses = problem.masses[places]
-        means = ranges.limited[:, places] @ masses / masses.sum()
-        return float(ranges.usage(means[:, None])[0])
-
-    cutter = Cutter(problem.costs, members, problem.masses, ranges, rng)
-    leaves = cutter.cut(members, 4).leaves()
-    np.testing.assert_array_equal(np.sort(np.concatenate(leaves)), members)
+    leaves = Divider(problem, group, rng).parts(group, 4)
+    masses = np.zeros(n)
     for leaf in leaves:
-        most = max(WITHIN, usage_of(np.arange(len(members))) + 1e-9)
-        assert usage_of(leaf) <= most
-    free = Cutter(problem.costs, members, problem.masses, None, rng).cut(members, 4)
-    assert max(map(len, free.leaves())) <= 4 or n <= 4
+        masses[leaf.inputs] += leaf.masses
+        assert leaf.masses.sum() == pytest.approx(leaf.targets.sum(), rel=1e-12)
+        means = leaf.ranges.limited @ leaf.masses / leaf.masses.sum()
+        assert leaf.ranges.usage(means[:, None])[0] <= 1.0
+    np.testing.assert_allclose(masses, problem.masses, rtol=1e-9)
+    outputs = np.concatenate([leaf.outputs for leaf in leaves])
+    np.testing.assert_array_equal(np.sort(outputs), np.sort(group.outputs))
+    if not stay:
+        assert all(len(leaf.inputs) <= 4 or len(leaf.outputs) == 1 for leaf in leaves)
+    parts = Cutter(problem.costs, rng).parts(np.arange(n), 4)
+    assert max(map(len, parts)) <= 4
+    np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(n))
