@@ -73,7 +73,7 @@ def audit(
         As `auditing.population.audit_with_confidence` does.
     """
     require_channel("channel", channel)
-    if channel.judged_alone:
+    if not channel.takes_table:
         if joint is not None or population is not None or after:
             raise InputError(
                 "a channel of boxes is audited on the counts that it carries: leave table, "

@@ -427,13 +427,14 @@ class Channel(Displayed):
         return tuple(part.channel for part in self.parts if part.channel is not None)
 
     @property
-    def judged_alone(self) -> bool:
-        """True of a channel that is judged on the counts that it carries, and on no other table.
+    def takes_table(self) -> bool:
+        """True of a channel that is judged on a table: its own, or another one.
 
-        The proof of boxes holds for records that they were not learned on, and another table may
-        contain the very records that they were learned on.
+        Boxes are judged on the counts that they carry alone. Their proof holds for records that
+        they were not learned on, and another table may contain the very records that they were
+        learned on.
         """
-        return self.claims is not None
+        return self.claims is None
 
     @property
     def level_of_claims(self) -> float | None:

@@ -211,6 +211,8 @@ class Design(Displayed):
         and for boxes, whose channel carries one for each stratum.
     audit : Audit or None
         Of boxes the exact verdict on all populations of these sets, and on the table.
+    on_table : Achieved or None
+        The budgets on the records of the proof, where `achieved` holds for the population alone.
     spending, least, purpose
         Of a channel designed after others, of one of least cost, of one for queries or a task.
     truth : dict or None
@@ -246,6 +248,7 @@ class Design(Displayed):
     used: Used | None = None
     confidence: ConfidenceSet | None = field(default=None, repr=False)
     audit: Audit | None = field(default=None, repr=False)
+    on_table: Achieved | None = None
     spending: Spending | None = field(default=None, repr=False)
     envelope: Envelope | None = field(default=None, repr=False, compare=False)
     least: LeastCost | None = None
@@ -302,13 +305,6 @@ class Design(Displayed):
         if self.confidence is not None:
             return self.confidence.level
         return self.channel.level_of_claims
-
-    @property
-    def on_table(self) -> Achieved | None:
-        """The budgets on the records of the proof, where `achieved` holds for the population alone;
-        None elsewhere.
-        """
-        return None if self.audit is None else self.audit.on_table
 
     @cached_property
     def law(self) -> Law | None:

@@ -316,6 +316,7 @@ def _boxes_behind(
         messages=messages,
         verified=verdict.satisfied,
         audit=verdict,
+        on_table=verdict.on_table,
     )
 
 
