@@ -26,7 +26,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.wording import listed
 
 if TYPE_CHECKING:
-    from mechdesign.formats.cell_forms import CellForm
+    from mechdesign.formats.cells import CellForm
     from mechdesign.formats.csv_text import TextOptions
     from mechdesign.leaks.people_notice import PeopleFound
     from mechdesign.tables.variable import Variable
@@ -86,7 +86,7 @@ class CellForms:
 
     def cell_form(self) -> CellForm | None:
         """The form in which cells are compared; None where no option says it."""
-        from mechdesign.formats.cell_forms import CellForm
+        from mechdesign.formats.cells import CellForm
 
         if self.normalise is None and not self.trim and self.missing_codes is None:
             return None

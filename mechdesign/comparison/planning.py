@@ -23,7 +23,7 @@ import numpy as np
 
 from mechdesign.auditing.leakages import belief_ranges
 from mechdesign.core.errors import MechdesignError, errors_naming
-from mechdesign.formats.cell_forms import CellForm
+from mechdesign.formats.cells import CellForm
 from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.opening import open_source
 from mechdesign.leaks.assessment import (

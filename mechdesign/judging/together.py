@@ -25,8 +25,9 @@ from mechdesign.core.arguments import fraction_of_text
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import listed, quoted
-from mechdesign.formats.cell_forms import CellForm, as_text
+from mechdesign.formats.cells import CellForm
 from mechdesign.formats.csv_text import TextOptions
+from mechdesign.formats.spellings import as_text
 from mechdesign.leaks.assessment import crossed_secret, identifies_records
 from mechdesign.leaks.coded_table import CodedColumn, CodedTable, coded_table, in_form
 from mechdesign.leaks.disclosure import Secret

@@ -31,8 +31,7 @@ from mechdesign.core.display import Displayed
 from mechdesign.core.errors import FileError, InputError, errors_naming
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import at_least, at_most, percent_of, quoted
-from mechdesign.formats.cell_forms import CellForm
-from mechdesign.formats.cells import Encoded, empty_as_missing
+from mechdesign.formats.cells import CellForm, Encoded, empty_as_missing
 from mechdesign.formats.column_names import require_column
 from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.distinct import SORTED_TOGETHER

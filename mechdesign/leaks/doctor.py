@@ -25,10 +25,10 @@ from typing import BinaryIO
 from mechdesign.core.errors import FileError
 from mechdesign.core.files import PathLike
 from mechdesign.core.wording import listed, percent, seen
-from mechdesign.formats.cell_forms import alike_groups, alike_notice
 from mechdesign.formats.column_names import SNIFFED_LINES, lines_above_header
 from mechdesign.formats.csv_text import TextOptions, refuse_other_kinds
 from mechdesign.formats.inputs import RawInput
+from mechdesign.formats.spellings import alike_groups, alike_notice
 from mechdesign.leaks.coded_table import CodedColumn, CodedTable
 from mechdesign.tables.bin_edges import days_remedy
 from mechdesign.tables.thousands import ThousandsPoints, has_decimal_commas

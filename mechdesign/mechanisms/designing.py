@@ -31,7 +31,7 @@ from mechdesign.channel.file import require_without_boxes
 from mechdesign.channel.record import TOTAL
 from mechdesign.core.above import above
 from mechdesign.core.errors import InputError
-from mechdesign.formats.cell_forms import CellForm
+from mechdesign.formats.cells import CellForm
 from mechdesign.mechanisms import combinations
 from mechdesign.mechanisms.average_budgets import NO_PROMISE
 from mechdesign.mechanisms.box_request import BoxRequest

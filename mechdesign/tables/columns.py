@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
 from mechdesign.formats.arrow_arrays import arrow_texts, combined, is_arrow
-from mechdesign.formats.cell_forms import plain_spelling
 from mechdesign.formats.cells import Encoded, encode, encoded_columns
+from mechdesign.formats.spellings import plain_spelling
 from mechdesign.tables.bins import NO_NUMBER, OUTSIDE, Bins
 from mechdesign.tables.cell_values import WHAT
 from mechdesign.tables.people import ABSENT

@@ -40,8 +40,13 @@ from mechdesign.core.arguments import HOW_WRITTEN, fraction_of_text, repeated
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import quoted
-from mechdesign.formats.cell_forms import CellForm, Normalisation, alike_notice
-from mechdesign.formats.cells import Encoded, as_whole, encoded_columns
+from mechdesign.formats.cells import (
+    CellForm,
+    Encoded,
+    Normalisation,
+    as_whole,
+    encoded_columns,
+)
 from mechdesign.formats.column_names import require_column
 from mechdesign.formats.distinct import (
     Numbering,
@@ -49,6 +54,7 @@ from mechdesign.formats.distinct import (
     distinct_numbers,
     distinct_records,
 )
+from mechdesign.formats.spellings import alike_notice
 from mechdesign.tables.cell_values import (
     REFUSE,
     CellRules,

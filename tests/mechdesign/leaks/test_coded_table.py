@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError
 from mechdesign.formats import csv_blocks, distinct
-from mechdesign.formats.cell_forms import CellForm
+from mechdesign.formats.cells import CellForm
 from mechdesign.leaks import coded_table as module
 from mechdesign.leaks import disclosure, learners
 from mechdesign.leaks.assessment import assess

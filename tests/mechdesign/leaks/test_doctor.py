@@ -7,7 +7,7 @@ import pytest
 
 import mechdesign as md
 from mechdesign.core.errors import InputError
-from mechdesign.formats.cell_forms import CellForm
+from mechdesign.formats.cells import CellForm
 from mechdesign.formats.csv_text import TextOptions
 from mechdesign.leaks.coded_table import CodedColumn, CodedTable
 from mechdesign.leaks.doctor import missing_codes, table_symptoms, text_symptoms
