@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from mechdesign.auditing import population as of_channels
-from mechdesign.auditing.extremes import Achieved, largest_of
+from mechdesign.auditing.lifts import Achieved, largest_of
 from mechdesign.auditing.verdict import Audit, Worst
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.file import require_channel

@@ -4,8 +4,8 @@ is here.
 ``main(["audit", "channel.json"])`` imports the module of `audit` alone (`application`). typer
 parses the words, and `line.command` makes the groups of options of them and calls the function
 `audit`, which computes and prints. Every exception, Ctrl-C too, becomes one or two lines on
-standard error and an exit code (`console.failure_of`). The codes: 0 done, 1 the answer is no, 2 bad
-input, 3 no verified answer. `program` is the process around it.
+standard error and an exit code (`failures.failure_of`). The codes: 0 done, 1 the answer is no, 2
+bad input, 3 no verified answer. `program` is the process around it.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _is_first_try(arguments: Sequence[str], commands: Sequence[str]) -> bool:
 
 def _print_welcome(text: str) -> int:
     """Print the first screen; the exit code."""
-    from mechdesign.cli.console import NOBODY_READS
+    from mechdesign.cli.failures import NOBODY_READS
 
     try:
         print(text, flush=True)
@@ -95,13 +95,8 @@ def _print_welcome(text: str) -> int:
 
 def _run(arguments: list[str], reporter: Reporter) -> int:
     """Run the command, or report why it failed; the exit code."""
-    from mechdesign.cli.console import (
-        INTERRUPTED,
-        NOBODY_READS,
-        PROGRAM,
-        Failure,
-        failure_of,
-    )
+    from mechdesign.cli.console import PROGRAM
+    from mechdesign.cli.failures import INTERRUPTED, NOBODY_READS, Failure, failure_of
     from mechdesign.jobs.stopping import Stopped, stoppable
 
     trace: dict[str, object] = {}

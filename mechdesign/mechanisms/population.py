@@ -55,7 +55,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.auditing import population as auditing
-from mechdesign.auditing.demands import allowed_sides
+from mechdesign.auditing.lifts import allowed_sides
 from mechdesign.auditing.population import lift_limits
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel

@@ -21,12 +21,12 @@ from typing import Any, NamedTuple
 
 from mechdesign import __version__
 from mechdesign.auditing.composition import Composition
-from mechdesign.auditing.demands import own_budgets
-from mechdesign.auditing.extremes import given_achieved
 from mechdesign.auditing.law import Law, channel_law
+from mechdesign.auditing.lifts import own_budgets
 from mechdesign.auditing.measures import Utility, utility
 from mechdesign.auditing.population_extremes import OutOfTime
 from mechdesign.auditing.population_promise import PopulationPromise, population_promise
+from mechdesign.auditing.strata import given_achieved
 from mechdesign.auditing.verdict import Achieved, Audit, Used
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord, Objective
@@ -305,6 +305,28 @@ class Design(Displayed):
         if self.confidence is not None:
             return self.confidence.level
         return self.channel.level_of_claims
+
+    @cached_property
+    def unchanged(self) -> float | None:
+        """The expected share of records whose output is their own symbol; None without the table.
+
+        An output has the name of a symbol only if it comes from this symbol alone, or if outputs
+        are symbols of the column (`channel.output_cells`).
+        """
+        channel = self.channel
+        # Rows have a table of unchanged cells, and a channel of least cost a sentence.
+        if (
+            channel.joint is None
+            or channel.published is not None
+            or self.least is not None
+        ):
+            return None
+        # The sum over x of P(x) W(x|x), in whole numbers: counts times entries of the channel.
+        unchanged = 0
+        totals = channel.joint.useful_counts
+        for total, entry in zip(totals, channel.own_entries, strict=True):
+            unchanged += total * entry
+        return unchanged / (channel.joint.total * channel.denominator)
 
     @cached_property
     def law(self) -> Law | None:

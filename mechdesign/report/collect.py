@@ -62,7 +62,7 @@ from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.notions import Notion
 from mechdesign.report import writing
 from mechdesign.report.content import full_report, public_report, summary_report
-from mechdesign.report.first_lines import remarks_of
+from mechdesign.report.first_screen import remarks_of
 from mechdesign.report.record import Command, Fact, Report, origin_of
 from mechdesign.tables.joint import Joint
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import mechdesign as md
 from mechdesign.auditing.columns import columns_on, directions, everything
-from mechdesign.auditing.extremes import log_upper
+from mechdesign.auditing.lifts import log_upper
 from mechdesign.auditing.verdict import Achieved, audit_on_table
 from mechdesign.channel.channel import Channel
 from mechdesign.core.balls import sum_above

@@ -360,7 +360,7 @@ def test_symbols_from_all_over_the_world_and_hostile_ones_keep_their_line(folder
 
 IMPATIENT = """
 import signal, sys
-import mechdesign.cli.progress as work
+import mechdesign.cli.console as work
 from mechdesign.cli import main
 signal.signal(signal.SIGINT, signal.default_int_handler)
 work.PATIENCE, work.INTERVAL = 0.0, 0.02

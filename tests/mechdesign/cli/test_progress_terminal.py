@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[3]
 
 IMPATIENT = """
 import signal, sys
-import mechdesign.cli.progress as work
+import mechdesign.cli.console as work
 from mechdesign.cli import main
 signal.signal(signal.SIGINT, signal.default_int_handler)
 work.PATIENCE, work.INTERVAL = 0.02, 0.1

@@ -12,7 +12,7 @@ import pytest
 import mechdesign as md
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord
-from mechdesign.cli import console
+from mechdesign.cli import failures
 from mechdesign.cli import report as report_files
 from mechdesign.notions import MaxLift
 from mechdesign.report import collect
@@ -458,7 +458,7 @@ def test_ctrl_c_says_what_is_there(folder, run, monkeypatch):
     assert files(folder) == {"records.csv", "counts.csv", "c.json"}
     result = run("design", "records.csv", *MICRO, "--report", "r.md")
     assert "interrupted; nothing was written" in result.err
-    assert console.Interrupted.exit_code == 130
+    assert failures.Interrupted.exit_code == 130
 
 
 FULL = OSError(28, "No space left on device")

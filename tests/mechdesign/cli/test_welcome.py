@@ -7,7 +7,7 @@ import re
 import pytest
 
 from mechdesign.cli import main
-from mechdesign.cli.console import OTHER_NAMES
+from mechdesign.cli.failures import OTHER_NAMES
 
 
 @pytest.fixture
