@@ -1,20 +1,21 @@
 """What merging the symbols of a column would buy, on the first screen of a design without it.
 
-Every proposal
-(`mechanisms.merge_proposals`) is an item of a list: its options, what it keeps, and which symbols
-it merges. A paragraph below them is about the choice. Where each promise fails with probability at
-most 5 %, one of 5 fails with at most 25 %, so the best of 5 is sure of 75 % only.
+Every proposal (`mechanisms.box_design.merge_proposals`) is an item of a list: its options, what it
+keeps, and which symbols it merges. A paragraph below them is about the choice. Where each promise
+fails with probability at most 5 %, one of 5 fails with at most 25 %, so the best of 5 is sure of
+75 % only.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from mechdesign.core.wording import listed, percent_of
+from mechdesign.mechanisms.box_design import (
+    MergeProposal,
+    MergeProposals,
+    level_for_all,
+    level_of_all,
+)
 from mechdesign.report import wording
-
-if TYPE_CHECKING:
-    from mechdesign.mechanisms.box_design import MergeProposal, MergeProposals
 
 MOST_SETS = 3
 """Sets of merged symbols that a line names."""
@@ -34,9 +35,6 @@ def proposal_lines(proposals: MergeProposals, nmi: float, level: float) -> list[
     level : float
         The confidence of each promise.
     """
-    # What proposes knows every search, and these lines are for audits, too.
-    from mechdesign.mechanisms.box_design import level_for_all, level_of_all
-
     if not proposals.shown:
         return []
     lines = [f"Merging keeps more than {wording.percent_at_least(nmi)}:"]
