@@ -48,6 +48,7 @@ LATER = (
     "matplotlib.figure",
     "pandas",
     "pyarrow.parquet",
+    "sklearn.ensemble",
     "typer._adapters",
 )
 """Modules that commands and scripts import when they run; some are of extras."""
