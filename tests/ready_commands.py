@@ -63,11 +63,15 @@ class ReadyCommands:
         self.address = address
 
     @property
-    def launcher(self) -> str:
-        """The words that stand for `mechdesign` in a shell."""
+    def program(self) -> list[str]:
+        """The words that stand for `mechdesign` before its arguments."""
         # Without site packages Python starts in some milliseconds.
-        client = [sys.executable, "-I", "-S", str(CLIENT), self.address]
-        return shlex.join(client)
+        return [sys.executable, "-I", "-S", str(CLIENT), self.address]
+
+    @property
+    def launcher(self) -> str:
+        """The same for a shell."""
+        return shlex.join(self.program)
 
     def run(
         self,
