@@ -150,8 +150,8 @@ def capacity_bounds(joint: JointRange, *, time_limit: float = 60.0) -> CapacityB
     for length in range(2, MOST_USES + 1):
         if lower >= upper or joint.n_pairs**length > LARGEST_POWER:
             break
-        # No code of this length has more words than the upper bound allows; often even so many would
-        # be no gain, and a search for them takes seconds.
+        # No code of this length has more words than the upper bound allows. Often so many
+        # would be no gain, and a search for them takes seconds.
         allowed = math.floor(2.0 ** (upper * length) * (1.0 + ROUNDING))
         if allowed <= code.size ** (length / uses):
             continue

@@ -14,6 +14,7 @@ from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord
 from mechdesign.cli import console
 from mechdesign.cli import report as report_files
+from mechdesign.comparison import curve
 from mechdesign.notions import MaxLift
 from mechdesign.report import collect
 from mechdesign.tables.joint import Joint
@@ -172,7 +173,7 @@ def test_the_curve_has_as_much_time_as_is_asked(folder, run):
         len(
             json.loads((folder / "r.json").read_text(encoding="utf-8"))["curve"]["rows"]
         )
-        == 10
+        == 1 + curve.FEWEST  # the chosen budget, and those of `small_by_products`
     )
     for wrong in ("-1", "nan", "inf", "long"):
         result = run(*micro, "--curve", wrong, "--force")
