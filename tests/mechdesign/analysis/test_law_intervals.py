@@ -19,7 +19,7 @@ from mechdesign.tables.people import People
 
 SAMPLES = 150
 LEAST = 0.91
-"""A coverage of 95 % is below it in one of sixty studies of 150 samples."""
+"""A coverage of 95 % is below it in one of fifty studies of 150 samples."""
 
 
 def redrawn(cells, masses, share, columns):
