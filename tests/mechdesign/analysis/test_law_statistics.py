@@ -127,14 +127,14 @@ def inside(found, true):
 
 @pytest.mark.parametrize("kind", ["kept", "moved"])
 def test_intervals_for_the_records_cover(kind, channel, moved, frame):
-    """100 releases of one table: means by group, slopes and shares of pairs."""
+    """200 releases of one table: means by group, slopes and shares of pairs."""
     channel = channel if kind == "kept" else moved
     by_job = frame.groupby("job").hours.mean().to_numpy()
     true_slopes = slopes(frame)
     pairs = frame.astype(str).groupby(["job", "age"]).size() / len(frame)
     hits: dict[str, list[bool]] = {"mean": [], "slope": [], "share": []}
     draw = drawing(channel, frame)
-    for seed in range(100):
+    for seed in range(200):
         released = draw(seed)
         means = estimate_means(channel, released, "hours", ["job"], target="records")
         hits["mean"] += list(inside(means, by_job))
@@ -148,8 +148,8 @@ def test_intervals_for_the_records_cover(kind, channel, moved, frame):
         ):
             hits["share"].append(low - 1e-9 <= pairs.get(symbol, 0.0) <= high + 1e-9)
     for name, covered in hits.items():
-        # Statistics of one release depend on each other: 100 count, and not 100 times as many.
-        allowed = 4 * np.sqrt(0.95 * 0.05 / 100)
+        # Statistics of one release depend on each other: 200 count, and not 200 times as many.
+        allowed = 4 * np.sqrt(0.95 * 0.05 / 200)
         assert np.mean(covered) == pytest.approx(0.95, abs=allowed), name
 
 
