@@ -8,7 +8,7 @@ import pytest
 from mechdesign.analysis.checking import check_any_data, check_pairs, check_table
 from mechdesign.core.errors import InputError
 
-RUNS = 200
+RUNS = 400
 LEVEL = 0.1
 SLACK = 4 * np.sqrt(LEVEL * (1 - LEVEL) / RUNS)
 

@@ -363,7 +363,7 @@ def test_identifiability_of_a_channel(channel, merging):
     assert identifiability(merging).group_names == (("a",), ("b", "c"))
 
 
-COVERAGE_RUNS = 400
+COVERAGE_RUNS = 800
 
 
 @pytest.mark.parametrize(
