@@ -182,12 +182,12 @@ def test_a_moved_law_is_corrected(moved, frame):
     by_job = frame.groupby("job").hours.mean().to_numpy()
     corrected, plain = [], []
     draw = drawing(moved, frame)
-    for seed in range(200):
+    for seed in range(120):
         released = draw(seed)
         corrected.append(estimate_means(moved, released, "hours", ["job"]).estimates)
         numbers = released.astype({"hours": float})
         plain.append(numbers.groupby("job").hours.mean().to_numpy())
-    error = np.std(corrected, axis=0) / np.sqrt(200)
+    error = np.std(corrected, axis=0) / np.sqrt(120)
     assert (np.abs(np.mean(corrected, axis=0) - by_job) < 5 * error + 1e-9).all()
     assert (np.abs(np.mean(plain, axis=0) - by_job) > 5 * error + 1e-9).any()
 
@@ -336,7 +336,7 @@ def people():
 
 @pytest.mark.parametrize("kind", FILLED)
 def test_filled_boxes_have_estimates_like_rows(kind, people):
-    """80 releases of one table: shares, means and slopes are centred, and their spread is the
+    """50 releases of one table: shares, means and slopes are centred, and their spread is the
     standard error of the draws.
     """
     asked = {"release": RELEASED, "confidence": 0.9, "fill": True, **FILLED[kind]}
@@ -356,7 +356,7 @@ def test_filled_boxes_have_estimates_like_rows(kind, people):
     }
     found: dict[str, list[np.ndarray]] = {name: [] for name in true}
     errors: dict[str, np.ndarray] = {}
-    for seed in range(80):
+    for seed in range(50):
         released = md.sanitise(people, made.channel, insecure_seed=seed)
         means = md.estimate(
             made.channel, released, mean="hours", by="job", target="records"
@@ -384,11 +384,11 @@ def test_filled_boxes_have_estimates_like_rows(kind, people):
         drawn = np.array(found[name])
         centred = np.abs(drawn.mean(axis=0) - np.asarray(expected))
         # What no draw moves is exact, up to rounding.
-        assert (centred < 4.5 / np.sqrt(80) * errors[name] + 1e-9).all(), name
-        # Of 80 draws a standard deviation is off by a twelfth; four times that is allowed.
+        assert (centred < 4.5 / np.sqrt(50) * errors[name] + 1e-9).all(), name
+        # Of 50 draws a standard deviation is off by a tenth; four times that is allowed.
         moves = errors[name] > 0.0
         ratio = drawn.std(axis=0, ddof=1)[moves] / errors[name][moves]
-        assert 0.66 < ratio.min() <= ratio.max() < 1.4, name
+        assert 0.6 < ratio.min() <= ratio.max() < 1.4, name
 
 
 @pytest.mark.filterwarnings("ignore:the released column .* has the type str")

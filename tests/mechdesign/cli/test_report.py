@@ -14,9 +14,13 @@ from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord
 from mechdesign.cli import failures
 from mechdesign.cli import report as report_files
+from mechdesign.comparison import curve
 from mechdesign.notions import MaxLift
 from mechdesign.report import collect
 from mechdesign.tables.joint import Joint
+
+ALL_FACTORS = curve.FACTORS
+"""The budgets of a curve outside of these tests (`small_by_products`)."""
 
 MICRO = ("--sensitive", "group", "--useful", "job", "--epsilon", "1")
 
@@ -161,7 +165,8 @@ def test_json_has_the_paths(folder, run):
     )
 
 
-def test_the_curve_has_as_much_time_as_is_asked(folder, run):
+def test_the_curve_has_as_much_time_as_is_asked(folder, run, monkeypatch):
+    monkeypatch.setattr(curve, "FACTORS", ALL_FACTORS)
     micro = ("design", "records.csv", *MICRO, "--report", "r.json")
     assert run(*micro, "--curve", "0").code == 0
     found = json.loads((folder / "r.json").read_text(encoding="utf-8"))
