@@ -21,6 +21,9 @@ MOST_QUOTED = 60
 DIGITS = 5
 """Significant digits of a number in a text. The JSON output has all digits."""
 
+DOUBLE_DIGITS = 17
+"""Digits that tell every double from its neighbours."""
+
 BLANK = "\\x20"
 """A blank that could not be seen."""
 
@@ -181,6 +184,15 @@ def at_least(value: float | Decimal, digits: int = DIGITS) -> str:
 def about(value: SupportsFloat) -> str:
     """A plain quantity, rounded to nearest."""
     return _rounded(float(value), ROUND_HALF_EVEN)
+
+
+def about_to(value: float, error: float) -> str:
+    """An estimate, rounded to nearest, with digits enough to show two of its standard error."""
+    digits = DIGITS
+    if value and error:
+        orders = math.floor(math.log10(abs(value))) - math.floor(math.log10(error))
+        digits = min(max(digits, orders + 2), DOUBLE_DIGITS)
+    return _rounded(value, ROUND_HALF_EVEN, digits)
 
 
 def percent_of(level: float) -> str:
