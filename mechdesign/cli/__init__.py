@@ -97,13 +97,16 @@ def _run(arguments: list[str], reporter: Reporter) -> int:
     """Run the command, or report why it failed; the exit code."""
     from mechdesign.cli.console import PROGRAM
     from mechdesign.cli.failures import INTERRUPTED, NOBODY_READS, Failure, failure_of
+    from mechdesign.formats.inputs import inputs_held
     from mechdesign.jobs.stopping import Stopped, stoppable
 
     trace: dict[str, object] = {}
-    # The page ends by itself when it is asked to.
     ends_in_order: AbstractContextManager[None] = stoppable()
+    same_inputs: AbstractContextManager[None] = inputs_held()
+    # The page ends by itself when it is asked to, and tables may change as long as it is open.
     if arguments[:1] == ["app"]:
         ends_in_order = nullcontext()
+        same_inputs = nullcontext()
     try:
         from mechdesign.cli.first_options import NAMES, welcome
 
@@ -112,11 +115,10 @@ def _run(arguments: list[str], reporter: Reporter) -> int:
         if arguments[:1] == ["help"]:
             arguments = [*arguments[1:], "--help"]
         from mechdesign.cli.application import application
-        from mechdesign.formats.inputs import pipes_kept
 
         # Whatever is half written is cleared away on the way out of a signal. The first word is the
         # command: only its module is imported.
-        with ends_in_order, pipes_kept():
+        with ends_in_order, same_inputs:
             code = application(*arguments[:1])(
                 arguments, prog_name=PROGRAM, standalone_mode=False, obj=reporter
             )
@@ -151,8 +153,22 @@ def _run(arguments: list[str], reporter: Reporter) -> int:
     if reporter.finished:
         text = f"{text}; the release itself is written whole"
     fields = {"exit_code": failure.exit_code, **trace}
-    reporter.error(text, event=failure.event, hint=failure.hint, **fields)
+    hint = failure.hint or _hint_of_locale(arguments)
+    reporter.error(text, event=failure.event, hint=hint, **fields)
     return failure.exit_code
+
+
+def _hint_of_locale(words: Sequence[str]) -> str | None:
+    """How to name a column that the locale has no characters for, where a word has such ones.
+
+    Python keeps the bytes of such characters as lone surrogates, which are in no table.
+    """
+    if sys.getfilesystemencoding() == "utf-8" or "".join(words).isascii():
+        return None
+    return (
+        "The locale of this terminal has no characters beyond ASCII, so that names with such "
+        "characters are not found: set PYTHONUTF8=1 (or a UTF-8 locale), and try again"
+    )
 
 
 def _speak_utf8() -> None:

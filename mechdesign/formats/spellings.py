@@ -21,11 +21,10 @@ from __future__ import annotations
 import csv
 import io
 import re
-import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from mechdesign.core.wording import seen
+from mechdesign.core.wording import look, seen
 from mechdesign.formats.cells import CellForm
 
 # ----------------------------------------------------------------------- plain spelling
@@ -110,34 +109,6 @@ _REMEDIES = (
     (CellForm(normalise="NFKC", trim=True), "--normalise NFKC --trim"),
 )
 """Options in the order in which they are tried: the one that changes least comes first."""
-
-
-TYPED = str.maketrans(
-    dict.fromkeys("\u2018\u2019\u201b\u02bc\u2032\u00b4", "'")
-    | dict.fromkeys("\u201c\u201d\u201e", '"')
-    | dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "-")
-)
-"""Apostrophes, quotes and dashes that word processors and telephones write for those of a keyboard:
-they make two people of one O'Neil."""
-
-MINUS_ZERO = re.compile(r"-(0+(\.0*)?)")
-"""A zero with a minus, which rounding writes: one number and two symbols."""
-
-
-def look(text: str) -> str:
-    """What a reader sees of a text."""
-    if zero := MINUS_ZERO.fullmatch(text):
-        return zero[1]
-    # Nearly every text is its own look.
-    if text.isascii() and "  " not in text and text == text.strip():
-        return text
-    kept: list[str] = []
-    # Before the normal form, which makes a blank and an accent of an acute.
-    for character in unicodedata.normalize("NFKC", text.translate(TYPED)):
-        # Signs without width, such as the zero-width space and the soft hyphen.
-        if unicodedata.category(character) != "Cf":
-            kept.append(character)
-    return " ".join("".join(kept).split())
 
 
 def alike_groups(texts: Iterable[str]) -> list[tuple[str, ...]]:

@@ -54,8 +54,8 @@ class Symptom:
     Attributes
     ----------
     kind : str
-        encoding, delimiter, title, identifier, sample, alike, header, days, thousands, code, empty
-        or people.
+        encoding, delimiter, title, identifier, sample, name, alike, header, days, thousands, code,
+        empty or people.
     column : str or None
         The column, where it is about one.
     text : str
@@ -258,6 +258,7 @@ def table_symptoms(
     compared = [column for column in others if len(column.values) <= MOST_COMPARED]
     return [
         *_identifier_symptoms(table, identifiers),
+        *_name_symptoms([*table.columns]),
         *_alike_symptoms(compared),
         *_header_symptoms(compared),
         *_days_symptoms(compared),
@@ -380,6 +381,28 @@ def _empty_symptoms(
                     f"{seen(column.name)} has {empty:,} {cells} ({percent(share)} of the "
                     f"records), {effect}",
                     "--missing drop, symbol or marginal",
+                )
+            )
+    return found
+
+
+def _name_symptoms(names: Sequence[str]) -> list[Symptom]:
+    """Names of columns with characters that nobody sees, or that look like another name."""
+    alike = {name for group in alike_groups(names) for name in group}
+    found: list[Symptom] = []
+    for name in names:
+        # What is shown escaped cannot be typed.
+        is_hidden = seen(name) != f"'{name}'"
+        if is_hidden or name in alike:
+            what = "has characters that are hard to see or to type"
+            if not is_hidden:
+                what = "looks like that of another column"
+            found.append(
+                Symptom(
+                    "name",
+                    name,
+                    f"the name of the column {seen(name)} {what}: write it anew in the table",
+                    None,
                 )
             )
     return found

@@ -174,6 +174,9 @@ MOST_SYMBOLS = 1 << 31
 """Bound of the numbers of symbols, so that a pair of them is one integer. Memory ends long
 before."""
 
+MOST_CELLS = 1 << 25
+"""Most cells of a table: some 1.5 GB at the peak, because the counts are Python integers."""
+
 LARGEST_SUM = 2**63
 """Bound of sums of weights that are added as machine integers."""
 
@@ -485,6 +488,7 @@ class Tally:
                 f"the column {quoted(min(mixed))} holds floats in one part of the table and other "
                 "cells in another, so that one number has two texts; give it one type"
             )
+        self._check_size()
         rows = self._without_decimal_points(
             self._sensitive.texts, self.roles.sensitive, notices
         )
@@ -512,6 +516,18 @@ class Tally:
         counts = scaled(masses, sensitive, useful)
         # Weights of zero give symbols without mass.
         return without_empty(sensitive, useful, counts, tuple(notices))
+
+    def _check_size(self) -> None:
+        """Refuse a table that would not fit into memory, before it is made."""
+        if self.cells <= MOST_CELLS:
+            return
+        sensitive, useful = len(self._sensitive), len(self._useful)
+        raise InputError(
+            f"the sensitive column {quoted(','.join(self.roles.sensitive))} has {sensitive:,} "
+            f"different values, and {quoted(','.join(self.roles.useful))} has {useful:,}: a table "
+            f"of both has {self.cells:,} cells, more than memory is planned for; name columns "
+            "with fewer values, or sort numbers into classes first"
+        )
 
     def _without_decimal_points(
         self, symbols: tuple[Symbol, ...], columns: Sequence[str], notices: list[str]
