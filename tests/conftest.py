@@ -74,13 +74,14 @@ def pytest_collection():
     """Search for garbage only when all tests are there: what is collected stays until the end.
 
     Each process would search its growing modules and tests some thirty times, two fifths of the time that it takes to
-    collect them.
+    collect them. Later, what has lived for a while is searched seldom: most of it are modules that tests import.
     """
     gc.disable()
     try:
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(gc.get_threshold()[0], 50, 50)
         gc.enable()
 
 
@@ -105,6 +106,21 @@ def ready():
 
     with ready_commands() as commands:
         yield commands
+
+
+@pytest.fixture
+def small_by_products(monkeypatch):
+    """What comes with an answer is small: the guess of a secret learns in few rounds, and a report has a curve of
+    four budgets.
+
+    For tests of other things. Those of the guess and of the curve are in leaks/test_row_guess.py and
+    comparison/test_curve.py.
+    """
+    from mechdesign.comparison import curve
+    from mechdesign.leaks import learners
+
+    monkeypatch.setattr(learners, "ROUNDS", 10)
+    monkeypatch.setattr(curve, "FACTORS", curve.FACTORS[: curve.FEWEST])
 
 
 @pytest.fixture(scope="session")

@@ -25,7 +25,7 @@ import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from tests.ready_client import ONE_BYTE, STANDARD_FILES, Command
 
@@ -48,6 +48,7 @@ LATER = (
     "matplotlib.figure",
     "pandas",
     "pyarrow.parquet",
+    "sklearn.ensemble",
     "typer._adapters",
 )
 """Modules that commands and scripts import when they run; some are of extras."""
@@ -62,11 +63,15 @@ class ReadyCommands:
         self.address = address
 
     @property
-    def launcher(self) -> str:
-        """The words that stand for `mechdesign` in a shell."""
+    def program(self) -> list[str]:
+        """The words that stand for `mechdesign` before its arguments."""
         # Without site packages Python starts in some milliseconds.
-        client = [sys.executable, "-I", "-S", str(CLIENT), self.address]
-        return shlex.join(client)
+        return [sys.executable, "-I", "-S", str(CLIENT), self.address]
+
+    @property
+    def launcher(self) -> str:
+        """The same for a shell."""
+        return shlex.join(self.program)
 
     def run(
         self,
@@ -146,6 +151,7 @@ def serve(listening: socket.socket) -> None:
     import mechdesign.cli.application
     import mechdesign.jobs.side_files
     import mechdesign.report.sentences
+    import solvers.pace
 
     for module in pkgutil.walk_packages(mechdesign.__path__, "mechdesign."):
         if not module.name.endswith("__main__"):
@@ -155,7 +161,9 @@ def serve(listening: socket.socket) -> None:
             importlib.import_module(name)
     # What a process makes once.
     for name in mechdesign.cli.application.NAMES:
-        mechdesign.cli.application.application(name)
+        finish_options(mechdesign.cli.application.application(name))
+    with solvers.pace.one_thread():
+        pass
     mechdesign.jobs.side_files.template()
     mechdesign.report.sentences._macros()
     # What is shared with the forked processes is never searched for garbage, and so never copied.
@@ -169,6 +177,14 @@ def serve(listening: socket.socket) -> None:
             watch_command(connection)
             os._exit(0)
         connection.close()
+
+
+def finish_options(command: Any) -> None:
+    """What typer makes of every option when it is first parsed."""
+    for parameter in command.params:
+        parameter.get_runtime_param()
+    for sub in getattr(command, "commands", {}).values():
+        finish_options(sub)
 
 
 def watch_command(connection: socket.socket) -> None:

@@ -201,29 +201,19 @@ def test_one_command_sets_up_and_runs_and_one_sets_up_and_tests():
 
 
 @pytest.fixture(scope="module")
-def helps():
+def helps(ready):
     """What every command says of itself."""
-    run = [
-        "-c",
+    code = (
         "import mechdesign.cli as c\nfrom mechdesign.cli.application import application\n"
         "def walk(g, path):\n"
         "    c.main([*path, '--help' if hasattr(g, 'commands') or path[:1] in (['nonstochastic'], ['run'], ['app'], ['export'], ['judge'], ['assess'], ['report']) else '--help-all'])\n"
         "    for name, sub in getattr(g, 'commands', {}).items(): walk(sub, [*path, name])\n"
-        "walk(application(), [])",
-    ]
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(ROOT),
-        "COLUMNS": "200",
-        "TERMINAL_WIDTH": "200",
-    }
-    return subprocess.run(
-        [sys.executable, *run],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
+        "walk(application(), [])"
+    )
+    environment = {**os.environ, "COLUMNS": "200", "TERMINAL_WIDTH": "200"}
+    run = ready.run(code, folder=ROOT, environment=environment)
+    assert run.returncode == 0, run.stderr
+    return run.stdout
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)

@@ -174,12 +174,13 @@ def symbol_codes(
     before: int,
     policy: Policy = STRICT,
     nearest: NearestRows | None = None,
+    given: Sequence[str] = (),
 ) -> Counts:
     """Positions of the symbols: |X| for a missing one, and |X| + 1 for an unknown one or the
     position of the nearest row.
 
     Where the policy refuses these, InputError names the first; `before` is the number of records
-    before the cells.
+    before the cells, and `given` are the columns that are released as they are.
     """
     codes = positions_of(cells, useful)
     # Nearly always every symbol is known.
@@ -189,7 +190,7 @@ def symbol_codes(
     rules = np.where(missing, policy.missing, policy.unknown)
     wrong = np.flatnonzero((codes < 0) & (rules == REFUSE))
     if wrong.size:
-        error = unknown_at(int(wrong[0]), cells, useful)
+        error = unknown_at(int(wrong[0]), cells, useful, given)
         raise InputError(f"{table.where(before + error.position)}: {error.what}")
     further = np.where(missing, len(useful), len(useful) + 1)
     placed = np.where(codes < 0, further, codes)

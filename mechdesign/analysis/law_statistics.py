@@ -27,6 +27,7 @@ sqrt(.25 * .75 / 100) = .043, and the sample adds .05.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -197,7 +198,9 @@ def estimate_means(
         If a column is not released, values are no numbers, or what the channel moved is not known.
     """
     law = _ReleasedLaw.of(channel, released, text, advance)
-    values = law.numbers(of)
+    numbers = law.numbers(of)
+    unit = _unit(numbers)
+    values = numbers / unit
     groups: dict[tuple[str, ...], int] = {}
     codes = law.codes(by, groups)
     size = len(groups)
@@ -232,11 +235,12 @@ def estimate_means(
         level,
         target,
         fixed=fixed,
+        units=np.full(size, unit),
     )
     return replace(
         found,
-        lower=np.clip(found.lower, values.min(), values.max()),
-        upper=np.clip(found.upper, values.min(), values.max()),
+        lower=np.clip(found.lower, numbers.min(), numbers.max()),
+        upper=np.clip(found.upper, numbers.min(), numbers.max()),
     )
 
 
@@ -272,21 +276,39 @@ def estimate_regression(
     if not on:
         raise InputError("a regression needs columns that it is on (on, --on)")
     law = _ReleasedLaw.of(channel, released, text, advance)
-    values = law.numbers(outcome)
+    numbers = law.numbers(outcome)
+    unit = _unit(numbers)
+    values = numbers / unit
     names, features, reference = law.features(on)
+    units = np.array([_unit(feature) for feature in features.T])
+    features = features / units
+    # Numbers without their middles lose no digits to the rounding of the sums. The intercept, which
+    # is the first coefficient, has no middle.
+    shares = law.counts / law.records
+    middle = shares @ values[: len(law.counts)]
+    middles = shares @ features[: len(law.counts)]
+    middles[0] = 0.0
+    features = features - middles
+    centred = values - middle
     weighted = features * law.weights[:, None]
     gram = features.T @ weighted
     _check_determined(gram, on)
-    beta = np.asarray(np.linalg.solve(gram, weighted.T @ values), dtype=np.float64)
-    residuals = values - features @ beta
+    beta = np.asarray(np.linalg.solve(gram, weighted.T @ centred), dtype=np.float64)
+    residuals = centred - features @ beta
     scores = np.linalg.solve(gram, (features * residuals[:, None]).T).T
     influence = np.asarray(scores, dtype=np.float64)
+    # Back to numbers with their middles, of which the intercept alone depends.
+    beta[0] += middle - middles @ beta
+    influence[:, 0] -= influence @ middles
     # HC1: as many records less as there are coefficients.
     left = law.records - len(names)
     scale = np.full(len(names), law.records / left if left > 0 else np.nan)
     behind = law.behind(names)
     # A value of one record has its number exactly, which says nothing of other records.
     scale[behind < FEWEST_RECORDS] = np.nan
+    # As of a mean: of equal numbers nothing is known of their spread.
+    if len(np.unique(numbers[: len(law.counts)][law.counts > 0])) < 2:
+        scale[:] = np.nan
     return law.statistics(
         outcome,
         tuple(on),
@@ -298,8 +320,20 @@ def estimate_regression(
         level,
         target,
         fixed=fixed,
+        units=unit / units,
         reference=reference,
     )
+
+
+def _unit(numbers: Array) -> float:
+    """A power of two near the largest number: its squares and those of smaller ones are doubles.
+
+    Division by a power of two loses no digit.
+    """
+    largest = float(np.abs(numbers).max())
+    if largest == 0.0:
+        return 1.0
+    return math.ldexp(1.0, math.frexp(largest)[1] - 1)
 
 
 def _check_determined(gram: Array, on: Sequence[str]) -> None:
@@ -451,11 +485,13 @@ class _ReleasedLaw:
         target: str,
         *,
         fixed: bool,
+        units: Array,
         reference: dict[str, str] | None = None,
     ) -> Statistics:
         """The statistics with their errors, from the influence of every row on them.
 
-        `scale` corrects the variance of the sample for what was estimated from it.
+        `scale` corrects the variance of the sample for what was estimated from it. Estimates and
+        influences are in `units`.
         """
         confidence = check_interval(level, target)
         drawn = np.zeros(len(names))
@@ -465,7 +501,8 @@ class _ReleasedLaw:
         if target == POPULATION:
             sampled = self.weights @ influence**2
             variance += scale * np.clip(sampled, 0.0, None)
-        errors = np.sqrt(variance / self.records)
+        errors = units * np.sqrt(variance / self.records)
+        estimates = units * estimates
         width = errors_of_level(confidence) * errors
         is_there = ~np.isnan(estimates)
 
@@ -480,7 +517,7 @@ class _ReleasedLaw:
             standard_errors=known(errors),
             lower=estimates - width,
             upper=estimates + width,
-            from_draws=known(np.sqrt(drawn / self.records)),
+            from_draws=known(units * np.sqrt(drawn / self.records)),
             behind=behind,
             records=self.records,
             level=confidence,

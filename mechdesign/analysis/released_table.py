@@ -37,12 +37,12 @@ from mechdesign.core.errors import FileError, InputError, errors_naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.arrow_arrays import without_nulls
-from mechdesign.formats.cell_forms import CellForm, as_text
-from mechdesign.formats.cells import Encoded, encode
+from mechdesign.formats.cells import CellForm, Encoded, encode
 from mechdesign.formats.column_names import require_column
 from mechdesign.formats.csv import CsvSource
 from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.opening import Source
+from mechdesign.formats.spellings import as_text
 from mechdesign.jobs.column_plan import lookalikes
 from mechdesign.release.released_values import LABEL, released_variable
 from mechdesign.tables.people import People

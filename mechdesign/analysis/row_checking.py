@@ -184,7 +184,15 @@ def _count_pairs(
                 continue
             ys = counting.label_codes(new)
             cells = normalised_cells(cells_of(old, file.useful), policy.cell_form)
-            xs = symbol_codes(before, cells, useful, counting.records, policy, nearest)
+            xs = symbol_codes(
+                before,
+                cells,
+                useful,
+                counting.records,
+                policy,
+                nearest,
+                channel.given,
+            )
             known = (ys >= 0) & (xs < len(useful))
             places = possible.places(xs[known], ys[known])
             wrong = np.flatnonzero(known)[places == NOWHERE]

@@ -55,8 +55,7 @@ SEVERAL = (
 def designed(table: MemoryTable, choice: Choice, say: Say) -> Designed:
     """Search for the channel, and describe it."""
     from mechdesign.report.collect import attributed, internal_report
-    from mechdesign.report.first_lines import little_use
-    from mechdesign.report.first_screen import first_screen
+    from mechdesign.report.first_screen import first_screen, little_use
 
     say("Reading the table")
     joint = joint_of(table, choice)

@@ -18,7 +18,7 @@ output is right for 3 + 4 of 10.
 `average_leakage` forms the masses of all outputs and one average of them, rounded up to the
 smallest double that is not below it. `average_verdicts` compares this double with the budget, also
 a double, so the comparison decides exactly. `tv`, `chi2` and `guess` are rational numbers and the
-maximal leakage is the logarithm of one (`extremes.log_upper`). The mutual information is the
+maximal leakage is the logarithm of one (`lifts.log_upper`). The mutual information is the
 logarithm of a product of rational powers of rationals: it is zero where every lift is 1, and else
 no rational number (Lindemann), so a ball of growing precision ends between two doubles.
 
@@ -69,7 +69,7 @@ from mechdesign.auditing.columns import (
     masses_by_output,
     released_part,
 )
-from mechdesign.auditing.extremes import log_upper
+from mechdesign.auditing.lifts import log_upper
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.proof import CostProof
 from mechdesign.channel.record import AverageBudget

@@ -33,7 +33,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from mechdesign.auditing.extremes import Achieved, largest_of
+from mechdesign.auditing.lifts import Achieved, largest_of
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.file import require_without_boxes
 from mechdesign.core.arguments import list_argument

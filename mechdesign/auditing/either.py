@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from mechdesign.auditing import population as of_channels
-from mechdesign.auditing.extremes import Achieved, largest_of
+from mechdesign.auditing.lifts import Achieved, largest_of
 from mechdesign.auditing.verdict import Audit, Worst
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.file import require_channel
@@ -73,7 +73,7 @@ def audit(
         As `auditing.population.audit_with_confidence` does.
     """
     require_channel("channel", channel)
-    if channel.judged_alone:
+    if not channel.takes_table:
         if joint is not None or population is not None or after:
             raise InputError(
                 "a channel of boxes is audited on the counts that it carries: leave table, "

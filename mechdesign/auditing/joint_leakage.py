@@ -65,8 +65,8 @@ from mechdesign.auditing.composition import (
     sum_of,
     worst_of_strata,
 )
-from mechdesign.auditing.extremes import Achieved, largest_of
 from mechdesign.auditing.joint_tuples import candidates, prune_directions
+from mechdesign.auditing.lifts import Achieved, largest_of
 from mechdesign.auditing.verdict import audit_columns
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import RELATIVE

@@ -57,7 +57,7 @@ from mechdesign.auditing.columns import (
     masses_by_output,
     masses_of,
 )
-from mechdesign.auditing.extremes import Achieved
+from mechdesign.auditing.lifts import Achieved
 from mechdesign.channel.channel import Channel
 from mechdesign.core.balls import lower, precision, quotient_above, upper
 from mechdesign.core.wording import order_of

@@ -69,7 +69,6 @@ from mechdesign.auditing.columns import (
     masses_of,
     released_part,
 )
-from mechdesign.auditing.extremes import Achieved, log_upper
 from mechdesign.auditing.leakages import (
     Guarantee,
     OutputLeakage,
@@ -78,6 +77,7 @@ from mechdesign.auditing.leakages import (
     weakest,
     worst_of,
 )
+from mechdesign.auditing.lifts import Achieved, log_upper
 from mechdesign.auditing.verdict import achieved_by
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import TOTAL

@@ -13,7 +13,7 @@ verdict of any channel of one variable. It decides
 The verdict on a set is one on three quotients: the largest lift, the largest inverse of a lift and
 the largest quotient of two lifts, over all outputs and all populations of the set. They come from
 `population_extremes` as quotients of integers, and are held against the budgets as those of a table
-are (`extremes.Extreme`): a largest lift of 3/2 keeps eps_u = 0.5, because log(3/2) = 0.4055.
+are (`lifts.Extreme`): a largest lift of 3/2 keeps eps_u = 0.5, because log(3/2) = 0.4055.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ from dataclasses import replace
 from mechdesign.auditing import verdict
 from mechdesign.auditing.averages import average_verdicts
 from mechdesign.auditing.columns import Entries, columns_on, released_part
-from mechdesign.auditing.demands import allowed_sides
-from mechdesign.auditing.extremes import Achieved, Extreme
+from mechdesign.auditing.lifts import Achieved, Extreme, allowed_sides
 from mechdesign.auditing.population_extremes import (
     Bound,
     Population,

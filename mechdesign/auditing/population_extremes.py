@@ -62,7 +62,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.auditing.columns import Entries, first_of_constants
-from mechdesign.auditing.extremes import Achieved, log_upper
+from mechdesign.auditing.lifts import Achieved, log_upper
 from mechdesign.core.balls import SCALE
 from mechdesign.core.errors import InputError
 from mechdesign.core.limits import LiftLimits

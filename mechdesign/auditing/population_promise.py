@@ -32,7 +32,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mechdesign.auditing.columns import Entries, columns_on, released_part
-from mechdesign.auditing.extremes import Achieved
+from mechdesign.auditing.lifts import Achieved
 from mechdesign.auditing.population_extremes import (
     Bound,
     OutOfTime,

@@ -45,8 +45,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.auditing.averages import Charges, charges_of
-from mechdesign.auditing.demands import Demand, demands_of
-from mechdesign.auditing.extremes import members_of, strata_of, stratum_demands
+from mechdesign.auditing.lifts import Demand, demands_of
+from mechdesign.auditing.strata import members_of, strata_of, stratum_demands
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.file import file_digest
 from mechdesign.channel.proof import CellCost, CostProof

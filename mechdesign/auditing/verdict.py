@@ -8,14 +8,14 @@ where l(s, y) = P(s, y) / (P(s) P(y)) is the lift; or, for notions on averages o
 mean of each output is at most its budget, as in sum_s P(s) |l(s, y) - 1| for l1.
 
 `audit_on_table` goes three steps. The channel becomes columns of integers over the table
-(`columns`), its rows checked. For limits on lifts, `extremes` finds the largest quotient of every
+(`columns`), its rows checked. For limits on lifts, `lifts` finds the largest quotient of every
 side; for limits on averages, `budget_used` evaluates the mean of every output. What is used on each
 side is then compared with its budget.
 
 Nothing that decides is computed in floating point. Lifts are quotients of integers, formed anew
 from the counts of the joint table and the rows of the channel. Their logarithms are enclosed in
 Arb balls at growing precision until the ball lies between two neighbouring doubles; the upper one
-is the budget that is used (`extremes.log_upper`, `budget_used`).
+is the budget that is used (`lifts.log_upper`, `budget_used`).
 
 Rounding never changes a verdict. The true value is 0 or infinite, which are reported as they are,
 or it is irrational (both functions say why). Then no double lies between it and the reported one,
@@ -39,7 +39,7 @@ with P(s) = 1/2 each, use log 1.5 = 0.405 for l1 and chi2, 0.1116 for alpha = 2 
 on the lower side 1/l is 2/3 and 2, and l1 uses log(5/3) = 0.511.
 
 `budget_used` rounds it up to a double, as exactly as the logarithms of single lifts are
-(`extremes.log_upper`), and `mean_verdict` compares the largest of all outputs with the budget of
+(`lifts.log_upper`), and `mean_verdict` compares the largest of all outputs with the budget of
 the side. The symbol that messages name is found in floating point (`largest_term`).
 """
 
@@ -64,14 +64,16 @@ from mechdesign.auditing.columns import (
     masses_by_output,
     released_part,
 )
-from mechdesign.auditing.demands import Demand, demands_of, stacked
-from mechdesign.auditing.extremes import (
+from mechdesign.auditing.lifts import (
     Achieved,
+    Demand,
     Extreme,
+    demands_of,
     extreme_lifts,
-    relative_lifts,
     smallest_budgets,
+    stacked,
 )
+from mechdesign.auditing.strata import relative_lifts
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.file import require_without_boxes
 from mechdesign.channel.record import RELATIVE

@@ -44,11 +44,12 @@ from mechdesign.channel.output_cells import (
 from mechdesign.channel.proof import PROOF, AnyProof
 from mechdesign.channel.record import ChannelRecord, check_symbol_budgets
 from mechdesign.channel.row_law import (
-    NOT_KEPT,
     RowLaw,
     filled_law,
     keeps_law_of_rows,
+    keeps_law_of_table,
     law_of_record,
+    law_of_rows,
 )
 from mechdesign.core.above import above
 from mechdesign.core.arguments import repeated, valid_text
@@ -73,10 +74,9 @@ from mechdesign.release.drawing import (
 )
 from mechdesign.release.draws import Key, Sampler, records_of
 from mechdesign.release.released_frames import (
-    DrawnCells,
     apply_to_people,
     fix_where_whole,
-    frame_of_columns,
+    released_like,
 )
 from mechdesign.release.released_values import LABEL, ROW
 from mechdesign.release.samplers import REFUSE, Filling, Policy
@@ -84,7 +84,6 @@ from mechdesign.tables.box_coder import BoxCoder, BoxFill, RowsByBox, SymbolCoun
 from mechdesign.tables.columns import is_frame, values_of
 from mechdesign.tables.joint import Array, Joint
 from mechdesign.tables.people import People
-from mechdesign.tables.rebuilding import rebuild_and_note
 from mechdesign.tables.row_boxes import BOX, NOTHING, Boxes, box_name
 from mechdesign.tables.variable import Symbol, Variable, column_names
 
@@ -427,13 +426,14 @@ class Channel(Displayed):
         return tuple(part.channel for part in self.parts if part.channel is not None)
 
     @property
-    def judged_alone(self) -> bool:
-        """True of a channel that is judged on the counts that it carries, and on no other table.
+    def takes_table(self) -> bool:
+        """True of a channel that is judged on a table: its own, or another one.
 
-        The proof of boxes holds for records that they were not learned on, and another table may
-        contain the very records that they were learned on.
+        Boxes are judged on the counts that they carry alone. Their proof holds for records that
+        they were not learned on, and another table may contain the very records that they were
+        learned on.
         """
-        return self.claims is not None
+        return self.claims is None
 
     @property
     def level_of_claims(self) -> float | None:
@@ -797,26 +797,7 @@ class Channel(Displayed):
         """
         if self.coder is not None and self.fills:
             return filled_law(self.coder, self.parts)
-        if self.joint is not None:
-            masses = self.joint.p_x
-        elif self.keeps_law:
-            # Then totals are in proportion to the records of their rows.
-            totals = np.array([float(total) for total in self.row_totals])
-            masses = totals / totals.sum()
-        else:
-            raise InputError(NOT_KEPT)
-        integers = self.integers
-        return RowLaw(
-            self.useful.columns,
-            self.output_cells,
-            self.useful.symbols,
-            masses,
-            masses,
-            integers.row_of,
-            integers.indices,
-            self.shares,
-            self.keeps_law,
-        )
+        return law_of_rows(self, self.shares, is_kept=self.keeps_law)
 
     @property
     def silent_strata(self) -> Sequence[str]:
@@ -845,22 +826,7 @@ class Channel(Displayed):
         objective = self.record.objective
         if self.joint is None and (objective is None or not objective.keep_frequencies):
             return False
-        totals = self.row_totals
-        if self.joint is not None:
-            records = self.joint.useful_counts
-            whole = sum(totals)
-            for total, count in zip(totals, records, strict=True):
-                if total * self.joint.total != count * whole:
-                    return False
-        # Python integers, because sums may exceed 64 bits.
-        released = [sum(values) for _, values in self.integers.columns]
-        if len(released) != len(totals):
-            return False
-        place = self.useful.index
-        for cells, mass in zip(self.output_cells, released, strict=True):
-            if cells not in place or totals[place[cells]] != mass:
-                return False
-        return True
+        return keeps_law_of_table(self)
 
     def codebook(self) -> dict[str, dict[str, float]]:
         """For every output label, the posterior P(x|y) of each input that can have caused it."""
@@ -1031,30 +997,7 @@ class Channel(Displayed):
         if draws != INDEPENDENT:
             fix_where_whole(release, cells, records, is_asked=draws is not None)
         drawn = release.draw(cells, records)
-        notes: list[str]
-        if is_frame(column):
-            columns: list[DrawnCells] = []
-            for place, name in enumerate(release.names):
-                own = self.writes_symbols(place, LABEL)
-                is_binned = self.writes_bins(place)
-                texts = release.texts[place]
-                columns.append(DrawnCells(name, drawn[place], texts, own, is_binned))
-            # A label has the type of the first column that it replaces.
-            first = self.hidden[0].columns[0]
-            released, notes = frame_of_columns(column, columns, first)
-        elif len(self.output_columns) > 1:
-            released = _tuples(drawn, release)
-            notes = []
-        else:
-            released, note = rebuild_and_note(
-                column,
-                drawn[0].astype(np.int64),
-                self.outputs,
-                release.names[0],
-                own=self.releases_own_symbols,
-                is_binned=self.writes_bins(0),
-            )
-            notes = [] if note is None else [note]
+        released, notes = released_like(release, column, drawn)
         for note in notes:
             warnings.warn(note, stacklevel=2)
         return released
@@ -1218,14 +1161,6 @@ class BoxPart:
         if self.channel is None or self.channel.record.objective is None:
             return False
         return self.channel.record.objective.name == "truth"
-
-
-def _tuples(drawn: Sequence[Any], release: Release) -> list[tuple[str, ...]]:
-    """Released rows of records that came as tuples."""
-    columns: list[list[str]] = []
-    for codes, labels in zip(drawn, release.texts, strict=True):
-        columns.append([labels[code] for code in codes.tolist()])
-    return list(zip(*columns, strict=True))
 
 
 def _check_total(total: object, what: str) -> None:

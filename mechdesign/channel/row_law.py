@@ -82,6 +82,63 @@ class RowLaw:
         return np.bincount(self.indices, flows, len(self.outputs)).astype(np.float64)
 
 
+# ---------------------------------------------------------------------- rows of a table
+
+
+def law_of_rows(channel: Releasable, shares: Array, *, is_kept: bool) -> RowLaw:
+    """How the rows of a table are drawn that are released as such; `shares` are the positive
+    probabilities W(y|x) in the order of the entries of the channel.
+
+    Raises
+    ------
+    InputError
+        If neither a table nor a kept law says how often there are which rows.
+    """
+    if channel.joint is not None:
+        masses = channel.joint.p_x
+    elif is_kept:
+        # Then totals are in proportion to the records of their rows.
+        totals = np.array([float(total) for total in channel.row_totals])
+        masses = totals / totals.sum()
+    else:
+        raise InputError(NOT_KEPT)
+    integers = IntegerRows.of(channel.rows)
+    return RowLaw(
+        channel.useful.columns,
+        channel.output_cells,
+        channel.useful.symbols,
+        masses,
+        masses,
+        integers.row_of,
+        integers.indices,
+        shares,
+        is_kept,
+    )
+
+
+def keeps_law_of_table(channel: Releasable) -> bool:
+    """Whether every row of the table is released exactly as often as the table has it, as far as
+    the integers tell: without a table the totals are taken to be in proportion to its records.
+    """
+    totals = channel.row_totals
+    if channel.joint is not None:
+        records = channel.joint.useful_counts
+        whole = sum(totals)
+        for total, count in zip(totals, records, strict=True):
+            if total * channel.joint.total != count * whole:
+                return False
+    # Python integers, because sums may exceed 64 bits.
+    columns = IntegerRows.of(channel.rows).columns
+    released = [sum(values) for _, values in columns]
+    if len(released) != len(totals):
+        return False
+    place = channel.useful.index
+    for cells, mass in zip(channel.output_cells, released, strict=True):
+        if cells not in place or totals[place[cells]] != mass:
+            return False
+    return True
+
+
 # ------------------------------------------------------------------------- filled boxes
 
 

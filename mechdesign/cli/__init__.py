@@ -4,8 +4,8 @@ is here.
 ``main(["audit", "channel.json"])`` imports the module of `audit` alone (`application`). typer
 parses the words, and `line.command` makes the groups of options of them and calls the function
 `audit`, which computes and prints. Every exception, Ctrl-C too, becomes one or two lines on
-standard error and an exit code (`console.failure_of`). The codes: 0 done, 1 the answer is no, 2 bad
-input, 3 no verified answer. `program` is the process around it.
+standard error and an exit code (`failures.failure_of`). The codes: 0 done, 1 the answer is no, 2
+bad input, 3 no verified answer. `program` is the process around it.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _is_first_try(arguments: Sequence[str], commands: Sequence[str]) -> bool:
 
 def _print_welcome(text: str) -> int:
     """Print the first screen; the exit code."""
-    from mechdesign.cli.console import NOBODY_READS
+    from mechdesign.cli.failures import NOBODY_READS
 
     try:
         print(text, flush=True)
@@ -95,20 +95,18 @@ def _print_welcome(text: str) -> int:
 
 def _run(arguments: list[str], reporter: Reporter) -> int:
     """Run the command, or report why it failed; the exit code."""
-    from mechdesign.cli.console import (
-        INTERRUPTED,
-        NOBODY_READS,
-        PROGRAM,
-        Failure,
-        failure_of,
-    )
+    from mechdesign.cli.console import PROGRAM
+    from mechdesign.cli.failures import INTERRUPTED, NOBODY_READS, Failure, failure_of
+    from mechdesign.formats.inputs import inputs_held
     from mechdesign.jobs.stopping import Stopped, stoppable
 
     trace: dict[str, object] = {}
-    # The page ends by itself when it is asked to.
     ends_in_order: AbstractContextManager[None] = stoppable()
+    same_inputs: AbstractContextManager[None] = inputs_held()
+    # The page ends by itself when it is asked to, and tables may change as long as it is open.
     if arguments[:1] == ["app"]:
         ends_in_order = nullcontext()
+        same_inputs = nullcontext()
     try:
         from mechdesign.cli.first_options import NAMES, welcome
 
@@ -117,11 +115,10 @@ def _run(arguments: list[str], reporter: Reporter) -> int:
         if arguments[:1] == ["help"]:
             arguments = [*arguments[1:], "--help"]
         from mechdesign.cli.application import application
-        from mechdesign.formats.inputs import pipes_kept
 
         # Whatever is half written is cleared away on the way out of a signal. The first word is the
         # command: only its module is imported.
-        with ends_in_order, pipes_kept():
+        with ends_in_order, same_inputs:
             code = application(*arguments[:1])(
                 arguments, prog_name=PROGRAM, standalone_mode=False, obj=reporter
             )
@@ -156,8 +153,22 @@ def _run(arguments: list[str], reporter: Reporter) -> int:
     if reporter.finished:
         text = f"{text}; the release itself is written whole"
     fields = {"exit_code": failure.exit_code, **trace}
-    reporter.error(text, event=failure.event, hint=failure.hint, **fields)
+    hint = failure.hint or _hint_of_locale(arguments)
+    reporter.error(text, event=failure.event, hint=hint, **fields)
     return failure.exit_code
+
+
+def _hint_of_locale(words: Sequence[str]) -> str | None:
+    """How to name a column that the locale has no characters for, where a word has such ones.
+
+    Python keeps the bytes of such characters as lone surrogates, which are in no table.
+    """
+    if sys.getfilesystemencoding() == "utf-8" or "".join(words).isascii():
+        return None
+    return (
+        "The locale of this terminal has no characters beyond ASCII, so that names with such "
+        "characters are not found: set PYTHONUTF8=1 (or a UTF-8 locale), and try again"
+    )
 
 
 def _speak_utf8() -> None:

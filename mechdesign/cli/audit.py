@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import mechdesign as md
 from mechdesign.cli import options, table_options
-from mechdesign.cli.console import NO, Reporter
+from mechdesign.cli.console import Reporter
+from mechdesign.cli.failures import NO
 from mechdesign.cli.line import argument, flag, option
 from mechdesign.cli.mechanism import audit_mechanism, is_mechanism
 from mechdesign.cli.parsing import number
@@ -389,10 +390,11 @@ def _audit_channel(
     from mechdesign.auditing.population import set_behind
     from mechdesign.auditing.population_promise import population_promise
     from mechdesign.auditing.stated import has_table, statement_of
-    from mechdesign.report.first_lines import NO_POPULATION, guess_sentence
+    from mechdesign.report.first_screen import NO_POPULATION
     from mechdesign.report.law_section import channel_law_lines
     from mechdesign.report.promises import (
         POPULATION_TOTAL,
+        guess_sentence,
         population_line,
         protected_name,
         relative_sentences,

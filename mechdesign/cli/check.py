@@ -29,7 +29,8 @@ from typing import TYPE_CHECKING, Any
 
 import mechdesign as md
 from mechdesign.cli import options, parsing, table_options
-from mechdesign.cli.console import NO, Reporter
+from mechdesign.cli.console import Reporter
+from mechdesign.cli.failures import NO
 from mechdesign.cli.line import argument, command_line, flag, option
 from mechdesign.cli.mechanism import MechanismOptions, check_mechanism, is_mechanism
 from mechdesign.cli.parsing import names, number

@@ -31,8 +31,7 @@ from mechdesign.cli import options, parsing, table_options
 from mechdesign.cli.console import Reporter, listen
 from mechdesign.cli.design_options import ObjectiveOptions
 from mechdesign.cli.line import flag, option
-from mechdesign.cli.row_options import RowColumns
-from mechdesign.cli.table_options import PeopleGuard
+from mechdesign.cli.table_options import PeopleGuard, RowColumns
 from mechdesign.core.errors import InputError, errors_noting
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
-"""Standard error: notes and errors for people, or JSON lines for logs (`--log-json`).
+"""Standard error: notes, errors and progress for people, or JSON lines for logs (`--log-json`).
 
-A command has one `Reporter` and writes all its messages through it. `failure_of` turns an exception
-into one or two such lines and an exit code.
+A command has one `Reporter` and writes all its messages through it; `failures` words those about
+its end.
 
 `main` makes the reporter, enters `hearing` so that warnings of libraries go the same way, and
 passes it to the command. The command opens long work with `work`, writes facts with `notice`, and
@@ -10,37 +10,43 @@ and logs read ::
 
     mechdesign: note: the table has 3 zero cells
     {"time": "2026-11-23T02:00:00.000Z", "level": "info", "event": "notice", "message": "..."}
+
+*Progress*: a bar on a terminal after a while, lines in a log at intervals. A command enters
+``with reporter.work(..) as work``, and the work calls `work.advance(n)`, `work.at(done, total)` or
+`work.step(step)` as it goes. These only count (`Meter`). Another thread (`Work._watch`) waits
+PATIENCE seconds and then reads the meter: five times a second for the bar, or every INTERVAL
+seconds for the log. On a terminal stands, while it lasts, ::
+
+    sanitising ━━━━━━━━━━━━━━━━ 12.5 of 40.0 MB, 3.1 MB/s, 0:09 left
+
+The line of a search, which has no total, ends with what it has found so far (`Step.text`).
+
+*The rate and the seconds left* follow from two counts at two times. `Meter.advance` and `Meter.at`
+only count, so they are cheap in an inner loop. `Meter.read` computes
+
+    rate = (done now - done then) / (now - then),    seconds left = (total - done) / rate,
+
+where "then" is about WINDOW seconds ago, or as long ago as it took for LEAST units. With 40 of 100
+units done now and 10 of them 30 seconds ago, the rate is 1 unit a second, and a minute is left.
+`amounts` and `duration` put a reading into words: ``40 of 100 rows, 1 rows/s`` and ``1:00``.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import os
-import re
 import sys
 import threading
 import time
-import traceback
 import warnings
-from collections.abc import Generator, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from mechdesign.cli.first_options import COMMANDS
-from mechdesign.cli.progress import Work
-from mechdesign.core.above import above
-from mechdesign.core.errors import (
-    NAMES_OPTIONS,
-    FileError,
-    InputError,
-    MechdesignError,
-    Notice,
-    notes_of,
-)
-from mechdesign.core.files import reason
-from mechdesign.core.wording import listed
+from mechdesign.core.errors import NAMES_OPTIONS, Notice
+from mechdesign.core.progress import Step
 
 PROGRAM = "mechdesign"
 
@@ -246,228 +252,307 @@ def one_line(text: str) -> str:
     return "".join(characters)
 
 
-NO = 1
-"""Exit code when the answer is no."""
+# ----------------------------------------------------------------------------- progress
 
-INTERRUPTED = 130
-"""Exit code of a process that the user stopped (128 + SIGINT), as shells expect."""
+WINDOW = 30.0
+"""Seconds that a rate looks back: long enough to be calm, short enough to follow a change."""
 
-NOBODY_READS = 141
-"""Exit code of a process whose reader has gone (128 + SIGPIPE), as shells expect."""
-
-GAVE_UP = 3
-"""Exit code when there is no verified answer; also of a defect, so that a crash is
-never read as a verdict.
-"""
+LEAST = 10
+"""Fewest units that a rate is computed from, because single units come irregularly."""
 
 
-class Interrupted(MechdesignError):
-    """The user stopped a command, whose notes say what it had written (exit 130, as shells
-    expect).
+class Reading(NamedTuple):
+    """The state of a meter: units of work, seconds, units a second; None where not yet known."""
+
+    done: int | None
+    total: int | None
+    seconds: float
+    rate: float | None
+    seconds_left: float | None
+
+
+class Meter:
+    """Counts work; `advance` and `at` are cheap enough for every batch."""
+
+    def __init__(
+        self,
+        total: int | None = None,
+        limit: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clock = clock
+        self._began = clock()
+        self._limit = limit
+        # None until the work counts something; a search may never do.
+        self._done: int | None = None
+        self._total = total
+        self._samples: deque[tuple[float, int]] = deque()
+
+    def advance(self, amount: int = 1) -> None:
+        """Another `amount` is done."""
+        # The first sample of a rate: nothing was done at the beginning.
+        if self._done is None:
+            self._samples.append((self._began, 0))
+        self._done = (self._done or 0) + amount
+
+    def at(self, done: int, total: int | None = None) -> None:
+        """So much is done. What the first call counts was done by an earlier run, and
+        does not count for the rate.
+        """
+        if self._done is None:
+            self._samples.append((self._clock(), done))
+        self._done = done
+        if total is not None:
+            self._total = total
+
+    def read(self) -> Reading:
+        """The state of the work now."""
+        # Copied, because the thread of the work may count on in between.
+        now = self._clock()
+        done = self._done
+        total = self._total
+        rate: float | None = None
+        seconds_left: float | None = None
+        if done is not None:
+            rate = self._rate(now, done)
+            if total is not None:
+                seconds_left = _seconds_left(done, total, rate)
+        # The work ends at its limit even if it is not done.
+        if self._limit is not None:
+            until_limit = max(0.0, self._limit - (now - self._began))
+            if seconds_left is None or until_limit < seconds_left:
+                seconds_left = until_limit
+        return Reading(done, total, now - self._began, rate, seconds_left)
+
+    def _rate(self, now: float, done: int) -> float | None:
+        """Mean over the window, or over a longer time if too little was done within it."""
+        # The first sample is "then". It goes once the next one, too, is WINDOW seconds and LEAST
+        # units back.
+        samples = self._samples
+        while len(samples) > 1:
+            next_time, next_done = samples[1]
+            if next_time > now - WINDOW or next_done > done - LEAST:
+                break
+            samples.popleft()
+        since, before = samples[0]
+        samples.append((now, done))
+        # Without progress there is no rate, rather than one of 0 that never ends.
+        if now > since and done > before:
+            return (done - before) / (now - since)
+        return None
+
+
+def _seconds_left(done: int, total: int, rate: float | None) -> float | None:
+    """Seconds until the total at this rate; None where the rate is not yet known."""
+    if done >= total:
+        return 0.0
+    if rate is None:
+        return None
+    return (total - done) / rate
+
+
+def duration(seconds: float) -> str:
+    """A time as 0:07, 12:34 or 1:02:03."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours}:{minutes:02}:{rest:02}"
+    return f"{minutes}:{rest:02}"
+
+
+def amounts(reading: Reading, unit: str) -> str:
+    """The work done and its rate, as in ``12.5 of 40.0 MB, 3.1 MB/s`` or ``3 of 40
+    rows, 1.5 rows/s``.
     """
-
-    exit_code = INTERRUPTED
-
-
-class Failure(NamedTuple):
-    """The end of a command: `event` names it in a log; with --debug, `puzzling` errors
-    have a traceback.
-    """
-
-    event: str
-    text: str
-    exit_code: int
-    hint: str | None = None
-    puzzling: bool = True
-
-
-PRINTERS = ("typer.", "rich.", "mechdesign.cli.")
-"""The modules whose own functions write to standard output, and to no file."""
-
-
-def _is_from_printing(error: OSError) -> bool:
-    """Whether an error comes from standard output, which the system does not say."""
-    *_, (innermost, _) = traceback.walk_tb(error.__traceback__)
-    return f"{innermost.f_globals['__name__']}.".startswith(PRINTERS)
-
-
-def _has_working_folder() -> bool:
-    """Whether the folder that relative paths begin in is still there."""
-    try:
-        os.getcwd()
-    except FileNotFoundError:
-        return False
-    return True
-
-
-def failure_of(error: BaseException) -> Failure:
-    """The message for `error` with its notes, and the exit code."""
-    from typer import Abort
-
-    from mechdesign.jobs.stopping import NOTHING
-
-    notes = notes_of(error)
-    # typer raises Abort where the user ends a question; it means the same.
-    if isinstance(error, (KeyboardInterrupt, Abort)):
-        error = Interrupted("interrupted")
-    if isinstance(error, Interrupted):
-        notes = notes or [NOTHING]
-    failure = _failure_of(error)
-    return failure._replace(text="; ".join([failure.text, *notes]))
-
-
-def _failure_of(error: BaseException) -> Failure:
-    """The message for an error without its notes, and the exit code."""
-    from typer import TyperException
-
-    match error:
-        case TyperException():
-            return _usage(error)
-        case MechdesignError(exit_code=code):
-            # A wrong file is wrong input to whoever reads the log.
-            kind = type(error)
-            if isinstance(error, FileError):
-                kind = InputError
-            event = re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower()
-            return Failure(event, str(error), code, puzzling=code != INTERRUPTED)
-        # Whatever file it was: full disks and missing rights are for the user to mend.
-        case OSError():
-            if error.filename is None and _is_from_printing(error):
-                text = f"standard output cannot be written: {reason(error)}"
-                return Failure("file_error", text, 2)
-            where = " a file"
-            if error.filename is None and not _has_working_folder():
-                text = (
-                    "the working folder was removed; go to another one, and start again"
-                )
-                return Failure("file_error", text, 2)
-            if error.filename is not None:
-                where = f" {error.filename!r}"
-            return Failure(
-                "file_error", f"cannot use{where}: {error.strerror or error}", 2
-            )
-        case MemoryError():
-            text = "out of memory; try --method columns, or fewer symbols"
-            return Failure("out_of_memory", text, GAVE_UP)
-        case _:
-            # A defect must neither print a traceback nor exit with 1, which would read as a
-            # verdict.
-            text = (
-                f"internal error ({type(error).__name__}: {error}); --debug shows where; "
-                f"please report it"
-            )
-            return Failure("internal_error", text, GAVE_UP)
-
-
-def _usage(error: Any) -> Failure:
-    """A usage error of typer; its classes differ in whether they have a context and a
-    formatted message.
-    """
-    format_message = getattr(error, "format_message", None)
-    if format_message is None:
-        message = getattr(error, "message", "")
-    else:
-        message = format_message()
-    context = getattr(error, "ctx", None)
-    command = PROGRAM
-    if context is not None:
-        command = context.command_path
-    message = str(message).rstrip(".") or "something is missing"
-    unknown = _UNKNOWN_OPTION.match(message)
-    if unknown is not None:
-        # The part of the path after the program's name.
-        name = command.removeprefix(PROGRAM).strip()
-        meant = OTHER_NAMES.get(name, {}).get(unknown.group(1))
-        if meant is not None:
-            message = f"{name} has no option {unknown.group(1)}: it is {meant} here"
-        elif name:
-            message = _elsewhere(name, unknown.group(1)) or message
-    if message == _MISSING_CHANNEL:
-        message = (
-            f"--channel is missing: give the data file and the channel, as in {command} FILE "
-            f"--channel CHANNEL; for a channel alone there is {PROGRAM} show CHANNEL"
-        )
-    if message.startswith(_EXTRA_ARGUMENT) and context is not None:
-        message += _place_of_output(context.command)
-    return Failure(
-        "usage_error",
-        message,
-        int(getattr(error, "exit_code", 2)),
-        hint=f"Try: {command} --help",
-        puzzling=False,
-    )
-
-
-_UNKNOWN_OPTION = re.compile(r"No such option: (--[a-z-]+)")
-"""How typer begins when a command lacks an option."""
-
-_MISSING_CHANNEL = "Missing option '--channel'"
-"""What typer says where the one file that is given may be the channel itself."""
-
-OTHER_NAMES: dict[str, dict[str, str]] = {
-    "apply": {
-        "--channel": "the first argument, CHANNEL,",
-        "--output": "the third argument, OUT,",
-        "--table": "the second argument, IN,",
-        "--release": "the columns of the channel (--keep adds others)",
-    },
-    "assess": {
-        "--useful": "--columns",
-        "--release": "--columns",
-        "--output": "--report",
-        "--html": "--report",
-    },
-    "audit": {"--original": "--table"},
-    "check": {"--table": "--original", "--sensitive": "in the channel (--channel)"},
-    "compare": {"--report": "--output and --plot"},
-    "compose": {"--original": "--table"},
-    "design": {
-        "--columns": "--release",
-        "--table": "the first argument, TABLE,",
-        "--original": "the first argument, TABLE,",
-        "--drop": "--leave-out",
-    },
-    "estimate": {"--columns": "--of"},
-    "judge": {
-        "--table": "--original",
-        "--columns": "--known",
-        "--release": "--known",
-        "--output": "--report",
-        "--html": "--report",
-    },
-    "report": {"--output": "--report", "--html": "--report"},
-}
-"""Options of one command that people try at another, and what is meant there."""
-
-MOST_SIBLINGS = 3
-"""An option that more commands have is not said to be theirs: it is no slip between two."""
-
-
-def _elsewhere(name: str, option: str) -> str:
-    """The commands that have an option that this one lacks, in a sentence; else nothing."""
-    # The program that runs has loaded the one command that was named.
-    program = above("application").application()
-    having = [
-        sibling
-        for sibling in COMMANDS
-        if any(option in p.opts for p in program.commands[sibling].params)
-    ]
-    if not 1 <= len(having) <= MOST_SIBLINGS:
+    if reading.done is None:
         return ""
-    verb = "has" if len(having) == 1 else "have"
-    return f"{name} has no option {option}: {listed(having)} {verb} it"
+    digits = 0
+    scale = 1.0
+    name = unit
+    if unit == "B":
+        digits = 1
+        scale, name = _scale(reading.total or reading.done)
+    text = f"{reading.done / scale:,.{digits}f}"
+    if reading.total is not None:
+        text += f" of {reading.total / scale:,.{digits}f}"
+    text += f" {name}"
+    if reading.rate is None:
+        return text
+    return f"{text}, {_rate_text(reading.rate, unit)}"
 
 
-_EXTRA_ARGUMENT = "Got unexpected extra argument"
-"""How typer begins when a command has too many arguments."""
+def _rate_text(rate: float, unit: str) -> str:
+    """A rate with few digits: ``3.1 MB/s``, ``1.5 rows/s``."""
+    if unit == "B":
+        scale, name = _scale(rate)
+        return f"{rate / scale:.1f} {name}/s"
+    if rate >= 100.0:
+        return f"{rate:,.0f} {unit}/s"
+    return f"{rate:.3g} {unit}/s"
 
 
-def _place_of_output(command: Any) -> str:
-    """Which option names the output, as the extra argument is most often meant as one."""
-    options: set[str] = set()
-    for parameter in command.params:
-        options.update(parameter.opts)
-    for option in ("--output", "--report"):
-        if option in options:
-            return f"; what is to be written is named by an option: {option} FILE"
-    return ""
+def _scale(size: float) -> tuple[float, str]:
+    """The unit of bytes in which a size has few digits."""
+    for scale, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if size >= scale:
+            return scale, name
+    return 1.0, "B"
+
+
+PATIENCE = 2.0
+"""Seconds before anything is shown: shorter work needs no progress."""
+
+INTERVAL = 5.0
+"""Seconds between two lines of a log."""
+
+BAR_WIDTH = 16
+"""Columns of the bar; the words need the rest of eighty."""
+
+
+class Work(Meter):
+    """``with reporter.work("sanitising") as advance: advance(n)``; another thread reads
+    the meter and shows it.
+
+    Entering starts the thread, if anybody reads the progress; leaving stops it and takes the bar
+    away. The thread waits PATIENCE seconds, then draws a bar on a terminal (`_show`), or writes a
+    line into the log every INTERVAL seconds (`_log`).
+    """
+
+    __call__ = Meter.advance
+
+    def __init__(
+        self,
+        reporter: Reporter,
+        text: str,
+        *,
+        unit: str,
+        total: int | None,
+        limit: float | None,
+    ) -> None:
+        super().__init__(total, limit)
+        self._reporter = reporter
+        self._text = text
+        self._unit = unit
+        self._step = Step("")
+        self._ended = threading.Event()
+        self._watcher: threading.Thread | None = None
+        self._live: Any = None
+
+    def step(self, step: Step) -> None:
+        """The state of a search: one of `mechdesign.core.progress.Steps`."""
+        self._step = step
+        # A search in rounds counts them; others have a bound and findings only.
+        if step.done is not None and step.total is not None:
+            self.at(step.done, step.total)
+
+    def __enter__(self) -> Work:
+        if self._reporter.watched:
+            # A daemon: the process may end, as by a second Ctrl-C, while it still waits.
+            self._watcher = threading.Thread(
+                target=self._watch, name="progress", daemon=True
+            )
+            self._watcher.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        try:
+            if self._watcher is not None:
+                self._watcher.join()
+        finally:
+            # This gives the terminal its cursor back, even if Ctrl-C comes during the join.
+            if self._live is not None:
+                self._reporter.console = None
+                with suppress(OSError):
+                    self._live.stop()
+
+    def _watch(self) -> None:
+        """What the thread does, until the work ends."""
+        if self._ended.wait(PATIENCE):
+            return
+        if not self._reporter.log_json:
+            self._show()
+            return
+        self._log()
+        while not self._ended.wait(INTERVAL):
+            self._log()
+
+    def _log(self) -> None:
+        """A line on the state of the work in the log."""
+        reading = self.read()
+        rate = reading.rate
+        # A log keeps numbers short, and no rate is known to more than six digits.
+        if rate is not None:
+            rate = float(f"{rate:.6g}")
+        left = reading.seconds_left
+        if left is not None:
+            left = round(left, 1)
+        self._reporter.progress(
+            self._text,
+            done=reading.done,
+            total=reading.total,
+            unit=self._unit,
+            seconds=round(reading.seconds, 1),
+            rate=rate,
+            seconds_left=left,
+            **self._step.figures,
+        )
+
+    def _show(self) -> None:
+        """Start the bar; rich redraws it in a thread of its own until `__exit__` stops it."""
+        from rich.console import Console
+        from rich.live import Live
+        from rich.spinner import Spinner
+
+        spinner = Spinner("dots")
+        # Without redirection: rich would send standard output to the terminal of standard error.
+        live = Live(
+            get_renderable=lambda: self._drawn(spinner),
+            console=Console(stderr=True),
+            refresh_per_second=5,
+            redirect_stdout=False,
+            redirect_stderr=False,
+            transient=True,
+        )
+        # A terminal that has gone must not end the work.
+        with suppress(OSError):
+            self._live = live
+            live.start(refresh=True)
+            self._reporter.console = live.console
+
+    def _drawn(self, spinner: Any) -> Any:
+        """One line: the work, how far it is, how fast, and the time left."""
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
+
+        reading = self.read()
+        cells: list[Any] = []
+        name = Text(self._text, no_wrap=True)
+        if reading.total is not None and reading.done is not None:
+            bar = ProgressBar(
+                total=reading.total, completed=reading.done, width=BAR_WIDTH
+            )
+            cells += [name, bar]
+        else:
+            cells += [spinner, name]
+        words = [amounts(reading, self._unit), _times(reading)]
+        if self._step.done is None:
+            # The findings of a search come last, because a narrow terminal cuts there.
+            words.append(self._step.text)
+        text = ", ".join(word for word in words if word)
+        cells.append(Text(text, no_wrap=True, overflow="ellipsis"))
+        line = Table.grid(padding=(0, 1))
+        line.add_row(*cells)
+        return line
+
+
+def _times(reading: Reading) -> str:
+    """The time so far, or the time that is left."""
+    if reading.seconds_left is None:
+        return f"{duration(reading.seconds)} so far"
+    left = f"{duration(reading.seconds_left)} left"
+    # Without a total the time left is that until the limit.
+    if reading.total is None:
+        return f"at most {left}"
+    return left

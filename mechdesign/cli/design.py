@@ -38,10 +38,10 @@ from mechdesign.cli.design_options import (
     DesignOptions,
     ObjectiveOptions,
     OutputOptions,
+    RowOptions,
 )
 from mechdesign.cli.line import command_line
 from mechdesign.cli.options import ReportOptions
-from mechdesign.cli.row_options import RowOptions
 from mechdesign.cli.table_options import PeopleGuard
 from mechdesign.core.arguments import share_of
 from mechdesign.core.errors import InputError, errors_noting
@@ -458,12 +458,12 @@ def _text(
     output = arguments.output
     last = arguments.written
     if proposals is not None and proposals.shown and result.confidence is not None:
-        from mechdesign.report.first_lines import proposal_lines
+        from mechdesign.report.proposals import proposal_lines
 
         lines = proposal_lines(proposals, result.nmi, result.confidence.level)
         last = [*lines, "", *last]
     if output.full or output.all_measures:
-        from mechdesign.report.first_lines import little_use_lines
+        from mechdesign.report.first_screen import little_use_lines
         from mechdesign.report.terminal import design_text
 
         text = design_text(result, all_measures=output.all_measures)

@@ -1,4 +1,4 @@
-"""The options of `mechdesign design`: budget, search, objective and files.
+"""The options of `mechdesign design`: budget, search, objective, rows and files.
 
 `design` first calls the `check` of each group, before the table is read. Then `DesignOptions.on`
 and `ObjectiveOptions.on` put their options into a `DesignRequest`, and `DesignBudget.on` its
@@ -14,16 +14,17 @@ needs, as in ``arguments.budget.on(request)``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import mechdesign as md
 from mechdesign.cli import options, parsing, table_options
 from mechdesign.cli.line import COMMAND, command_line, flag, option
 from mechdesign.cli.options import ReportOptions
-from mechdesign.cli.row_options import RowOptions
 from mechdesign.core.arguments import share_of
 from mechdesign.core.errors import InputError
+from mechdesign.core.wording import quoted
 from mechdesign.notions import NOTIONS
 
 if TYPE_CHECKING:
@@ -307,6 +308,181 @@ def _known(request: DesignRequest) -> tuple[str, ...]:
                 known[cell] = None
                 known[f"{column}={cell}"] = None
     return tuple(known)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowOptions(table_options.RowColumns):
+    """Release rows"""
+
+    person: list[str] | None = option(
+        "COL[,COL..]",
+        "With --release: the column(s) that name a person with several records. The promise is "
+        "then about all records of a person together.",
+    )
+    wave: str | None = option(
+        "COL", "With --person: the column that orders a person's records."
+    )
+    sensitive_of: str = option(
+        "WHAT",
+        "With --person: person (the secret is one value of a person) or sequence (of its values "
+        "in all records).",
+        "person",
+    )
+
+    never: list[str] | None = option(
+        "A=a,B=b",
+        "With --release: a combination of cells that is never released; may be repeated.",
+    )
+    column_weight: list[str] | None = option(
+        "COL=W",
+        "With --release: what a changed cell of a column costs, in proportion (default 1); may be "
+        "repeated.",
+    )
+    smallest_group: str | None = option(
+        "K",
+        "With --release: only rows that at least K records have are released, each at least K "
+        "times (default: 5 where such rows hold half of the records, else 1).",
+    )
+    known: list[str] | None = option(
+        "COL[,COL..]",
+        "With --smallest-group: the columns that an outsider can know; default: all released.",
+    )
+    cells: str | None = option(
+        "N",
+        "With --release and --confidence: number of boxes of rows; by default a slice "
+        "of the records chooses.",
+    )
+    rare: str | None = option(
+        "auto|N",
+        "With --confidence, and --release or --merge-rare: sensitive values of fewer records are "
+        "promised together; auto (--merge-rare) takes the fewest with which half is kept.",
+    )
+    fill: bool = flag(
+        "With --release and --confidence: release rows of the table drawn within the released box."
+    )
+
+    slice_seed: str | None = option(
+        "N",
+        "With --confidence, and --release or --merge-rare: repeat the draw of the slice of an "
+        "earlier design. Do not choose it by its result.",
+    )
+
+    merge_rare: str | None = option(
+        "auto|N",
+        "With --useful and --confidence: merge useful symbols on a tenth of the "
+        "records, and prove the promise on the others; auto chooses the sets, N "
+        "merges symbols of fewer than N records.",
+    )
+
+    def not_released(self) -> tuple[str, ...]:
+        """Columns with another role, which ``--release all`` leaves out."""
+        wave = () if self.wave is None else (self.wave,)
+        return (*self.person_columns(), *wave)
+
+    def person_columns(self) -> tuple[str, ...]:
+        """The columns that name a person; none where each record is one of its own."""
+        return parsing.names("--person", self.person)
+
+    def people(
+        self,
+        table: table_options.InputTable,
+        columns: tuple[str, ...],
+        earlier: Sequence[md.Channel] = (),
+    ) -> md.Joint:
+        """The table of people, whose records have these given and released columns, and those of
+        earlier releases.
+        """
+        from mechdesign.mechanisms import combinations
+        from mechdesign.mechanisms.people_request import bins_of_people
+        from mechdesign.tables.people_tables import PeopleRoles, read_people
+        from mechdesign.tables.reading import columns_named
+
+        if table.weight:
+            combinations.check(combinations.PEOPLE, {"weight": "--weight"})
+        header = table.header()
+        sensitive = parsing.columns("--sensitive", table.sensitive)
+        if sensitive is None:
+            raise InputError("--sensitive COL is missing: which column?")
+        given = self.given_columns()
+        roles = PeopleRoles(
+            person=columns_named(self.person_columns(), header),
+            wave=self.wave,
+            sensitive=columns_named(sensitive, header),
+            released=columns_named(columns[len(given) :], header),
+            given=columns_named(given, header),
+            # `People` refuses any other word.
+            sensitive_of=cast("Any", self.sensitive_of),
+            bins=bins_of_people(parsing.bins_of(table.bins), columns),
+        )
+        roles = roles.widened([channel.useful for channel in earlier])
+        joint = read_people(
+            table.table, roles, table.missing, table.text(), table.cell_form()
+        )
+        return joint.protecting_each() if table.protect_each else joint
+
+    @property
+    def merging(self) -> bool:
+        """Whether symbols of one column are to be merged."""
+        return self.merge_rare is not None
+
+    def refuse_alone(self) -> None:
+        """Refuse options of rows without --release."""
+        # --merge-rare has two of these options in common with --release.
+        only_of_rows = self
+        if self.merging:
+            only_of_rows = replace(self, merge_rare=None, rare=None, slice_seed=None)
+        if only_of_rows != type(self)() and not self.asked:
+            raise InputError(
+                "--given, --leave-out, --promise, --person, --wave, --sensitive-of, --never, "
+                "--column-weight, --smallest-group, --known, --cells, --rare, --slice-seed and "
+                "--fill belong to a release of rows: give --release COL,.. too"
+            )
+        if self.person is None and (self.wave or self.sensitive_of != "person"):
+            raise InputError(
+                "--wave and --sensitive-of belong to people with several records: give --person "
+                "COL too"
+            )
+
+    def on(self) -> dict[str, Any]:
+        """The fields of a request that these options set, but for the columns."""
+        return {
+            "promise": self.promise,
+            "never": self.combinations(),
+            "column_weights": self.weights(),
+            "smallest_group": self.count("--smallest-group", self.smallest_group),
+            "known": parsing.names("--known", self.known),
+            "cells": self.count("--cells", self.cells),
+            "merge_rare": self.count_or_auto("--merge-rare", self.merge_rare),
+            "rare": self.count_or_auto("--rare", self.rare),
+            "fill": self.fill,
+            "slice_seed": self.count("--slice-seed", self.slice_seed),
+        }
+
+    def combinations(self) -> list[dict[str, str]]:
+        """The combinations of cells that are never released."""
+        return [parsing.assignments_of("--never", text) for text in self.never or ()]
+
+    def weights(self) -> dict[str, str] | None:
+        """The weight of each column that has one of its own."""
+        weights: dict[str, str] = {}
+        for text in self.column_weight or ():
+            weights |= parsing.assignments_of("--column-weight", text)
+        return weights or None
+
+    def count_or_auto(self, name: str, text: str | None) -> int | str | None:
+        """A whole number among the options, or the word auto."""
+        return text if text == "auto" else self.count(name, text)
+
+    def count(self, name: str, text: str | None) -> int | None:
+        """A whole number among the options."""
+        if text is None:
+            return None
+        try:
+            return int(text)
+        except ValueError:
+            raise InputError(
+                f"{name} ({quoted(text)}) must be a whole number"
+            ) from None
 
 
 @dataclass(frozen=True, kw_only=True)

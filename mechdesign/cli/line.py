@@ -40,7 +40,8 @@ from typing import Annotated, Any, cast, get_type_hints
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup
 
-from mechdesign.cli.console import PROGRAM, Interrupted, Reporter
+from mechdesign.cli.console import PROGRAM, Reporter
+from mechdesign.cli.failures import Interrupted
 from mechdesign.cli.first_options import FIRST_OPTIONS, OF_THE_PROGRAM
 from mechdesign.core.errors import errors_noting, notes_of
 

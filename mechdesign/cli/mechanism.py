@@ -21,7 +21,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mechdesign.cli import options, table_options
-from mechdesign.cli.console import NO, Reporter
+from mechdesign.cli.console import Reporter
+from mechdesign.cli.failures import NO
 from mechdesign.cli.line import option
 from mechdesign.core.errors import InputError
 

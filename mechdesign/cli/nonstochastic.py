@@ -18,7 +18,8 @@ from dataclasses import dataclass
 import typer
 
 from mechdesign.cli import options, table_options
-from mechdesign.cli.console import NO, Reporter
+from mechdesign.cli.console import Reporter
+from mechdesign.cli.failures import NO
 from mechdesign.cli.line import (
     PlainCommand,
     PlainGroup,

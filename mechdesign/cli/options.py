@@ -445,7 +445,7 @@ class ReportOptions:
             files=files,
             commands=commands(line, output, public=False),
             public_commands=commands(
-                public_line, None, public=True, takes_table=not channel.parts
+                public_line, None, public=True, takes_table=channel.takes_table
             ),
         )
         save_reports(channel, behind, wanted)

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 from mechdesign.core.arguments import at_least_times, at_most_times
 from mechdesign.core.errors import InputError
+from mechdesign.core.wording import quoted
 from mechdesign.notions import DEFAULT_LAM, LARGEST_BUDGET, NOTIONS, Notion, split
 
 
@@ -87,11 +88,11 @@ def columns(option: str, text: str | None) -> str | tuple[str, ...] | None:
     """
     if text is None:
         return None
-    quoted = '"' in text
+    is_quoted = '"' in text
     try:
         # Only a quote makes the text CSV; a lone quote in it is an error, and not part of a name.
         names = text.split(",")
-        if quoted:
+        if is_quoted:
             names = next(csv.reader([text], strict=True))
     except csv.Error as error:
         raise InputError(
@@ -102,7 +103,7 @@ def columns(option: str, text: str | None) -> str | tuple[str, ...] | None:
         raise InputError(f"{option} {text!r} contains an empty column name")
     if len(set(names)) < len(names):
         raise InputError(f"{option} {text!r} names a column twice")
-    if not quoted:
+    if not is_quoted:
         return text
     return tuple(names)
 
@@ -148,6 +149,19 @@ def renamed(pairs: Sequence[str] | None) -> dict[str, str]:
             raise InputError(f"--column names {name!r} twice")
         names[name] = column
     return names
+
+
+def assignments_of(name: str, text: str) -> dict[str, str]:
+    """COL=TEXT pairs, separated by commas."""
+    pairs: dict[str, str] = {}
+    for part in names(name, text):
+        column, has_sign, cell = part.partition("=")
+        if not has_sign or not column:
+            raise InputError(
+                f"{name} ({quoted(text)}) must be COL=TEXT pairs with commas"
+            )
+        pairs[column] = cell
+    return pairs
 
 
 def bins_of(texts: Sequence[str] | None) -> Any:

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 import mechdesign as md
 from mechdesign.cli import options
-from mechdesign.cli.console import NO, Reporter
+from mechdesign.cli.console import Reporter
+from mechdesign.cli.failures import NO
 from mechdesign.cli.line import flag, option
 from mechdesign.cli.mechanism import is_mechanism, report_mechanism
 from mechdesign.core.errors import InputError, errors_noting

@@ -44,7 +44,8 @@ import typer
 
 import mechdesign as md
 from mechdesign.cli import options, table_options
-from mechdesign.cli.console import NO, Reporter
+from mechdesign.cli.console import Reporter
+from mechdesign.cli.failures import NO
 from mechdesign.cli.line import flag, option
 from mechdesign.cli.mechanism import is_mechanism, measure_mechanism, show_mechanism
 from mechdesign.cli.parsing import names

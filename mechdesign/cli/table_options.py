@@ -5,6 +5,10 @@ starts from one. `OtherTable` is a table given beside a channel file: what no op
 channel says. Example: ``audit channel.json --table new.csv`` reads the columns of the channel from
 new.csv, and sorts their numbers into its bins.
 
+*Rows*: ``--release A,B --given D`` (`RowColumns`) releases the columns A and B of every record as a
+row of the table, and the column D as it is. ``--release all`` releases every column but the
+sensitive ones, those of ``--given`` and those of ``--leave-out``.
+
 *People* in the table of a design whose promise is about records are said, and not written. `design`
 looks for a column that names people with several records before it searches
 (`PeopleGuard.of`). When the channel is there, `PeopleGuard.check` says what the records of a person
@@ -22,11 +26,12 @@ from mechdesign.cli import parsing
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import argument, flag, option
 from mechdesign.cli.options import PUBLIC_TABLE
+from mechdesign.core.arguments import repeated
 from mechdesign.core.errors import InputError
-from mechdesign.core.wording import listed
+from mechdesign.core.wording import listed, quoted
 
 if TYPE_CHECKING:
-    from mechdesign.formats.cell_forms import CellForm
+    from mechdesign.formats.cells import CellForm
     from mechdesign.formats.csv_text import TextOptions
     from mechdesign.leaks.people_notice import PeopleFound
     from mechdesign.tables.variable import Variable
@@ -86,7 +91,7 @@ class CellForms:
 
     def cell_form(self) -> CellForm | None:
         """The form in which cells are compared; None where no option says it."""
-        from mechdesign.formats.cell_forms import CellForm
+        from mechdesign.formats.cells import CellForm
 
         if self.normalise is None and not self.trim and self.missing_codes is None:
             return None
@@ -264,6 +269,119 @@ class InputTable(TextFormat, TableOptions):
             self.table, useful=useful, bins=decided or None
         )
         return table, undecided
+
+
+ALL = "all"
+"""Every column of the table that has no other role."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowColumns:
+    """Release rows"""
+
+    release: list[str] | None = option(
+        "COL[,COL..]|all",
+        "Release rows of these columns under one promise; each column is written by itself. all: "
+        "every column but the sensitive and left-out ones.",
+    )
+    given: list[str] | None = option(
+        "COL[,COL..]", "Columns released as they are, with --release."
+    )
+    leave_out: list[str] | None = option(
+        "COL[,COL..]", "With --release all: columns that are not released."
+    )
+    promise: str = option(
+        "WHICH",
+        "With --given: total (compared with knowing nothing) or relative (compared "
+        "with knowing the given columns).",
+        "total",
+    )
+
+    @property
+    def asked(self) -> bool:
+        """True if rows are to be released."""
+        return self.release is not None
+
+    def given_columns(self) -> tuple[str, ...]:
+        """The columns that are released as they are."""
+        return parsing.names("--given", self.given)
+
+    def released_columns(self, table: InputTable) -> tuple[str, ...]:
+        """The columns that are released as rows; of ``all`` those that the table has.
+
+        Raises
+        ------
+        InputError
+            If a column has two roles.
+        """
+        released = parsing.names("--release", self.release)
+        left_out = parsing.names("--leave-out", self.leave_out)
+        given = self.given_columns()
+        secrets = _secrets(table)
+        if released == (ALL,):
+            header = table.header()
+            # One name with commas in it, or several: the table decides.
+            text = table.sensitive or ""
+            hidden = {text} if text in header else set(text.split(","))
+            taken = {
+                *hidden,
+                *given,
+                *left_out,
+                *self.not_released(),
+                *((table.weight,) if table.weight else ()),
+            }
+            unknown = [name for name in left_out if name not in header]
+            if unknown:
+                raise InputError(
+                    f"--leave-out: the table has no column {listed(unknown)}"
+                )
+            released = tuple(name for name in header if name not in taken)
+            if not released:
+                raise InputError("--release all leaves no column to release")
+            return released
+        if left_out:
+            raise InputError(
+                "--leave-out belongs to --release all; otherwise only the columns that --release "
+                "names are released"
+            )
+        for name in (*released, *given):
+            if name in secrets:
+                raise InputError(
+                    f"the sensitive column {quoted(name)} cannot be released or given; leave it "
+                    "out of --release and --given (by itself --useful releases it, its own values "
+                    "protected)"
+                )
+        twice = repeated((*released, *given))
+        if twice is not None:
+            raise InputError(
+                f"the column {quoted(twice)} is released twice; name it once in --release, or in "
+                "--given"
+            )
+        return released
+
+    def not_released(self) -> tuple[str, ...]:
+        """Columns with another role, which ``--release all`` leaves out."""
+        return ()
+
+    def check_table(self, table: InputTable) -> None:
+        """Refuse tables without single records, and columns named in two ways."""
+        if table.contingency or table.probabilities:
+            raise InputError(
+                "--release takes a table of records (or long counts with --weight), not "
+                "--contingency or --probabilities"
+            )
+        if table.useful is not None:
+            raise InputError(
+                "--release names the columns to release: leave --useful out"
+            )
+
+
+def _secrets(table: InputTable) -> tuple[str, ...]:
+    """The sensitive columns, in either reading of their text."""
+    secrets = parsing.columns("--sensitive", table.sensitive) or ()
+    if isinstance(secrets, str):
+        return (secrets, *secrets.split(","))
+    return secrets
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -23,7 +23,7 @@ import numpy as np
 
 from mechdesign.auditing.leakages import belief_ranges
 from mechdesign.core.errors import MechdesignError, errors_naming
-from mechdesign.formats.cell_forms import CellForm
+from mechdesign.formats.cells import CellForm
 from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.opening import open_source
 from mechdesign.leaks.assessment import (
@@ -242,10 +242,7 @@ def plan_release(
     base = next(t for t in trials if (t.factor, t.bins) == (factor, bins))
     best = base
     if len(released) > 2:
-        for name in telling[:LEFT_OUT]:
-            _say(progress, f"without {name}")
-            others = tuple(number for number in bins if number != name)
-            trial = _trial(sample, factor, left_out=(name,), bins=others, base=base)
+        for trial in _column_less(sample, base, telling[:LEFT_OUT], progress):
             trials.append(trial)
             best = _better(best, trial)
     if numbers and not bins:
@@ -254,24 +251,9 @@ def plan_release(
         trials.append(trial)
         best = _better(best, trial)
     if best.cells is not None and len(released) > GIVEN:
-        for name in telling[: -GIVEN - 1 : -1]:
-            given = (*best.given, name)
-            if name in (*best.left_out, *best.bins) or not _may_be_given(
-                coded, assessment.sensitive, given, factor
-            ):
-                continue
-            _say(progress, f"{name} given")
-            trial = _trial(
-                sample,
-                factor,
-                left_out=best.left_out,
-                bins=best.bins,
-                given=given,
-                base=base,
-            )
-            trials.append(trial)
-            if (trial.cells or 0.0) >= (best.cells or 0.0) - GIVEN_COST:
-                best = trial
+        least_telling = telling[: -GIVEN - 1 : -1]
+        tried, best = _with_given(sample, coded, base, best, least_telling, progress)
+        trials += tried
     return Plan(
         records=assessment.records,
         sampled=sample.table.num_rows,
@@ -287,6 +269,52 @@ def plan_release(
         missing=missing,
         trials=tuple(trials),
     )
+
+
+def _column_less(
+    sample: _Sample,
+    base: Trial,
+    names: Sequence[str],
+    progress: Callable[[str], None] | None,
+) -> Iterator[Trial]:
+    """The trials that release one of these columns less than the `base`."""
+    for name in names:
+        _say(progress, f"without {name}")
+        bins = tuple(number for number in base.bins if number != name)
+        yield _trial(sample, base.factor, left_out=(name,), bins=bins, base=base)
+
+
+def _with_given(
+    sample: _Sample,
+    coded: CodedTable,
+    base: Trial,
+    best: Trial,
+    names: Sequence[str],
+    progress: Callable[[str], None] | None,
+) -> tuple[list[Trial], Trial]:
+    """The trials that release these columns as they are, one after the other, and the best one: a
+    column stays given where that costs next to nothing.
+    """
+    trials: list[Trial] = []
+    for name in names:
+        given = (*best.given, name)
+        if name in (*best.left_out, *best.bins):
+            continue
+        if not _may_be_given(coded, sample.sensitive, given, base.factor):
+            continue
+        _say(progress, f"{name} given")
+        trial = _trial(
+            sample,
+            base.factor,
+            left_out=best.left_out,
+            bins=best.bins,
+            given=given,
+            base=base,
+        )
+        trials.append(trial)
+        if (trial.cells or 0.0) >= (best.cells or 0.0) - GIVEN_COST:
+            best = trial
+    return trials, best
 
 
 def _say(progress: Callable[[str], None] | None, trial: str) -> None:

@@ -29,7 +29,7 @@ from mechdesign.comparison.rows import AT, Case, ComparisonRow
 from mechdesign.comparison.run import row_of
 from mechdesign.core.errors import NotPrivate
 from mechdesign.mechanisms.budget import KEPT_AT, KEPT_LESS_AT, keeping
-from mechdesign.mechanisms.designing import design
+from mechdesign.mechanisms.design_call import design
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.notions import LARGEST_BUDGET

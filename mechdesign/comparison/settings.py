@@ -46,8 +46,8 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.auditing.extremes import strata_of
 from mechdesign.auditing.measures import beyond_given, utility
+from mechdesign.auditing.strata import strata_of
 from mechdesign.auditing.unchanged import unchanged_cells
 from mechdesign.auditing.verdict import Audit, audit_on_table
 from mechdesign.channel.channel import DENOMINATOR, Channel

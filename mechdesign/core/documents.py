@@ -51,6 +51,7 @@ import zlib
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from numbers import Integral, Real
 from pathlib import Path
@@ -631,9 +632,16 @@ def versions() -> dict[str, str]:
         "python": platform.python_version(),
     }
     for package in PACKAGES:
-        try:
-            numbers[package] = version(package)
-        except PackageNotFoundError:
-            # A bare folder of sources, for example, has no metadata.
-            numbers[package] = "unknown"
+        numbers[package] = package_version(package)
     return numbers
+
+
+# Cached, because the metadata are parsed as a mail is: a millisecond for each file of a folder.
+@cache
+def package_version(package: str) -> str:
+    """The version of an installed package."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        # A bare folder of sources, for example, has no metadata.
+        return "unknown"

@@ -21,6 +21,9 @@ MOST_QUOTED = 60
 DIGITS = 5
 """Significant digits of a number in a text. The JSON output has all digits."""
 
+DOUBLE_DIGITS = 17
+"""Digits that tell every double from its neighbours."""
+
 BLANK = "\\x20"
 """A blank that could not be seen."""
 
@@ -42,6 +45,18 @@ EXACT = Context(prec=60)
 
 STATED = "stated"
 """The scope of a bound that a file states, and that nothing has proven again."""
+
+
+TYPED = str.maketrans(
+    dict.fromkeys("\u2018\u2019\u201b\u02bc\u2032\u00b4", "'")
+    | dict.fromkeys("\u201c\u201d\u201e", '"')
+    | dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "-")
+)
+"""Apostrophes, quotes and dashes that word processors and telephones write for those of a keyboard:
+they make two people of one O'Neil."""
+
+MINUS_ZERO = re.compile(r"-(0+(\.0*)?)")
+"""A zero with a minus, which rounding writes: one number and two symbols."""
 
 
 def quoted(value: object) -> str:
@@ -81,6 +96,22 @@ def escaped(text: str) -> str:
         else:
             characters.append(character.encode("unicode_escape").decode())
     return _with_visible_marks("".join(characters))
+
+
+def look(text: str) -> str:
+    """What a reader sees of a text."""
+    if zero := MINUS_ZERO.fullmatch(text):
+        return zero[1]
+    # Nearly every text is its own look.
+    if text.isascii() and "  " not in text and text == text.strip():
+        return text
+    kept: list[str] = []
+    # Before the normal form, which makes a blank and an accent of an acute.
+    for character in unicodedata.normalize("NFKC", text.translate(TYPED)):
+        # Signs without width, such as the zero-width space and the soft hyphen.
+        if unicodedata.category(character) != "Cf":
+            kept.append(character)
+    return " ".join("".join(kept).split())
 
 
 def _with_visible_marks(text: str) -> str:
@@ -181,6 +212,15 @@ def at_least(value: float | Decimal, digits: int = DIGITS) -> str:
 def about(value: SupportsFloat) -> str:
     """A plain quantity, rounded to nearest."""
     return _rounded(float(value), ROUND_HALF_EVEN)
+
+
+def about_to(value: float, error: float) -> str:
+    """An estimate, rounded to nearest, with digits enough to show two of its standard error."""
+    digits = DIGITS
+    if value and error:
+        orders = math.floor(math.log10(abs(value))) - math.floor(math.log10(error))
+        digits = min(max(digits, orders + 2), DOUBLE_DIGITS)
+    return _rounded(value, ROUND_HALF_EVEN, digits)
 
 
 def percent_of(level: float) -> str:

@@ -4,6 +4,7 @@
 delimiter in it, the file was read with the wrong one, and `misread` says so:
 
     'rac' of age, race      did you mean 'race'?
+    'age' of "age\u200b"    '\u200b' is no part of the name that anybody sees: write it anew
     'age' of "age;race"     its cells seem to be separated by semicolons
     'age' of 'Survey 2024'  the first line looks like a title (of a `Header` that knows it)
 
@@ -24,12 +25,13 @@ from __future__ import annotations
 import csv
 import difflib
 import io
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.wording import listed, quoted
+from mechdesign.core.wording import listed, look, quoted
 
 # --------------------------------------------------------------- lines above the header
 
@@ -50,6 +52,10 @@ _DELIMITERS = {
     ",": ("commas", "','"),
 }
 """Usual delimiters: their names, and how they are typed on the command line."""
+
+
+EXCEL_SEPARATOR = re.compile(r'"?sep=(.)', re.IGNORECASE)
+"""A first line that is no header: it says to Excel what separates cells."""
 
 
 def lines_above_header(text: bytes, delimiter: str, quote: str | None) -> int:
@@ -125,6 +131,9 @@ def misfit_hint(
     other = delimiter_hint([cell.decode("utf-8", "replace") for cell in header])
     if other:
         return other
+    # A comma in the line for Excel has divided it.
+    if EXCEL_SEPARATOR.match(header[0].decode("utf-8", "replace") + delimiter):
+        return title_hint(1)
     if not header[-1] and all(size == width - 1 for size in widths):
         return f": the header ends with a {delimiter!r} that the rows lack; take it away there"
     if not widths or any(size != width + 1 for size in widths):
@@ -157,6 +166,13 @@ def delimiter_hint(names: Collection[str]) -> str:
     if len(names) != 1:
         return ""
     (only,) = names
+    excel = EXCEL_SEPARATOR.match(only)
+    if excel is not None and excel[1] in _DELIMITERS:
+        _, typed = _DELIMITERS[excel[1]]
+        return (
+            "; the first line tells Excel the separator, and the header is the second one: skip it "
+            f"(--skip-lines 1), and say what separates cells (--delimiter {typed})"
+        )
     for delimiter, (name, typed) in _DELIMITERS.items():
         if delimiter in only:
             return (
@@ -303,6 +319,12 @@ def require_column(name: str, available: Collection[Any]) -> None:
         raise _no_text(name)
     near = difflib.get_close_matches(str(name), columns, n=1, cutoff=ALIKE)
     suggestion = f"; did you mean {quoted(near[0])}?" if near else ""
+    alike = [column for column in columns if look(column) == look(str(name))]
+    if alike:
+        suggestion = (
+            f"; {quoted(alike[0])} looks nearly the same, and has characters that are hard to see "
+            "or to type: write that name anew in the table"
+        )
     if not suggestion:
         suggestion = _quoting_hint(str(name), columns)
     if len(columns) == 1 and str(name) in columns[0].split(" "):

@@ -32,13 +32,13 @@ from mechdesign.core.errors import FileError
 from mechdesign.core.wording import quoted
 from mechdesign.formats import _csv
 from mechdesign.formats.arrow_arrays import Output, arrow_offsets
-from mechdesign.formats.cell_forms import FORMULAS, as_text
 from mechdesign.formats.column_names import Header, require_columns, title_hint
 from mechdesign.formats.compression import Compression, LeftOpen, compressed, write_all
 from mechdesign.formats.csv_blocks import Blocks, Positions, TextBlock, pieces_of
 from mechdesign.formats.csv_sinks import CellWriter, CsvLayout, CsvSink
 from mechdesign.formats.csv_text import TextInput, TextOptions
 from mechdesign.formats.inputs import RawInput
+from mechdesign.formats.spellings import FORMULAS, as_text
 
 ROWS_AT_ONCE = 10_000
 """Rows of a new table that are joined into one text."""

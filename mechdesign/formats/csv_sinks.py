@@ -54,11 +54,11 @@ from mechdesign.formats.arrow_arrays import (
     values_of,
     without_nulls,
 )
-from mechdesign.formats.cell_forms import NUMBER
 from mechdesign.formats.cells import encode, simple_texts
 from mechdesign.formats.compression import Compression, LeftOpen, compressed, write_all
 from mechdesign.formats.csv_blocks import Positions, TextBlock
 from mechdesign.formats.csv_text import TextOptions
+from mechdesign.formats.spellings import NUMBER
 
 # --------------------------------------------------------------------------------- text
 
@@ -516,7 +516,7 @@ def _require_text_type(field: Any, name: str) -> None:
 
 
 def _escaped(cells: Any) -> Any:
-    """Formulas with an apostrophe before them: `cell_forms.as_text` for a whole column."""
+    """Formulas with an apostrophe before them: `spellings.as_text` for a whole column."""
     import pyarrow.compute
 
     pc: Any = pyarrow.compute

@@ -5,7 +5,8 @@ Three classes build on one another:
 - `OpenedFile` makes every input readable by path, as often as needed. A regular file is opened
   where it is. What can be read only once, or has no path, is copied into a nameless file first.
   It notes device, inode, size and times of the file, and `check` compares them with those at the
-  end of a pass: a table that another program still writes is no table yet.
+  end of a pass: a table that another program still writes is no table yet. Within `inputs_held`
+  they are those of the first pass, so that a change between two passes is noticed, too.
 - `GuardedInput` also hashes it, and none of its passes may see another state than the hash did.
 - `RawInput` recognises a data file by its first bytes, whatever its name: ``50 41 52 31`` (PAR1)
   is Parquet; ``1f 8b`` is gzip, whose content must be text; anything else is text or refused later.
@@ -32,6 +33,7 @@ from typing import BinaryIO, TypeAlias
 
 from mechdesign.core.errors import FileChanged, FileError
 from mechdesign.core.files import (
+    DESCRIPTORS,
     PARQUET_SUFFIXES,
     STANDARD,
     NamelessFile,
@@ -115,31 +117,54 @@ Readable: TypeAlias = Cursor | Decompressed | Unzipped
 """The bytes of a file, piece by piece."""
 
 
-class _Copies:
-    """Copies of standard input and of pipes, which last as long as `resources`."""
+class _Held:
+    """What the passes of one command have in common.
+
+    Attributes
+    ----------
+    resources : ExitStack
+        Closes the copies.
+    copies : dict
+        The paths of copies of standard input and of pipes.
+    states : dict
+        By absolute path the state in which each file was opened first.
+    """
 
     def __init__(self, resources: ExitStack) -> None:
         self.resources = resources
-        self.paths: dict[object, Path] = {}
+        self.copies: dict[object, Path] = {}
+        self.states: dict[str, tuple[int, ...]] = {}
 
 
-_copies: _Copies | None = None
+_held: _Held | None = None
 
 
 @contextmanager
-def pipes_kept() -> Iterator[None]:
-    """Within this block, standard input and every pipe can be opened again after they were read.
+def inputs_held() -> Iterator[None]:
+    """Within this block, every pass over an input sees the same content, or is refused.
 
     A command opens its table several times: for its header, for the people in it, and to count.
+    Standard input and pipes can be opened again after they were read. A file that was changed since
+    it was opened first raises FileChanged.
     """
-    global _copies
-    before = _copies
+    global _held
+    before = _held
     with ExitStack() as resources:
-        _copies = _Copies(resources)
+        _held = _Held(resources)
         try:
             yield
         finally:
-            _copies = before
+            _held = before
+
+
+def forget_state(path: PathLike) -> None:
+    """Accept new content of a file, or of a folder, that this command itself has written."""
+    if _held is None:
+        return
+    written = Path(os.path.abspath(path))
+    for place in [*_held.states]:
+        if Path(place).is_relative_to(written):
+            del _held.states[place]
 
 
 def _pipe_at(path: PathLike) -> object:
@@ -159,7 +184,7 @@ class OpenedFile:
     """An open file that can be read by its `path` as often as needed.
 
     Standard input (called ``-``) and pipes can be read only once, and URLs have no path. They are
-    copied first, into a nameless file in `folder`, or within `pipes_kept` into one that stays.
+    copied first, into a nameless file in `folder`, or within `inputs_held` into one that stays.
     """
 
     def __init__(
@@ -176,23 +201,29 @@ class OpenedFile:
             )
         with read_errors(self.name), ExitStack() as resources:
             # Elsewhere a copy lasts as long as this object.
-            copies = _copies or _Copies(resources)
+            held = _held or _Held(resources)
             pipe = None if is_url(path) else _pipe_at(path)
             if is_url(path):
                 self.path = self._copied(Remote(path).blocks(), folder, resources)
-            elif pipe in copies.paths:
-                self.path = copies.paths[pipe]
+            elif pipe in held.copies:
+                self.path = held.copies[pipe]
             elif pipe is not None:
                 source = resources.enter_context(_open_pipe(path))
                 blocks = iter(partial(_next_block, source, self.name), b"")
-                self.path = self._copied(blocks, folder, copies.resources)
-                copies.paths[pipe] = self.path
+                self.path = self._copied(blocks, folder, held.resources)
+                held.copies[pipe] = self.path
             self.stream: BinaryIO = resources.enter_context(
                 open(self.path, "rb", buffering=0)
             )
             # The state of the open file. `check` looks at the path: a file that was put in its
             # place counts as well.
             self._stamp = _stamp(os.fstat(self.stream.fileno()))
+            # A nameless file is reached by its number, which another one may have later.
+            if self.path.parent != DESCRIPTORS:
+                place = os.path.abspath(self.path)
+                first = held.states.setdefault(place, self._stamp)
+                if first != self._stamp:
+                    raise self._changed()
             self.close: Callable[[], None] = resources.pop_all().close
 
     def _copied(
@@ -217,11 +248,15 @@ class OpenedFile:
         Call this after reading all of it.
         """
         if not self._is_unchanged():
-            raise FileChanged(
-                self.name,
-                f"{self.name} changed while it was read, and nothing was written; start again "
-                "when it is complete",
-            )
+            raise self._changed()
+
+    def _changed(self) -> FileChanged:
+        """The error about a file that another program writes."""
+        return FileChanged(
+            self.name,
+            f"{self.name} changed while it was read, and nothing was written; start again "
+            "when it is complete",
+        )
 
     def _is_unchanged(self) -> bool:
         """Whether the path leads to the file that was opened, in the same state."""

@@ -53,7 +53,7 @@ from mechdesign.leaks.people_notice import (
     people_notice,
     reach_in,
 )
-from mechdesign.leaks.person_columns import may_name_people_by
+from mechdesign.leaks.person_columns import may_name_people, may_name_people_by
 from mechdesign.release.released_values import LABEL
 from mechdesign.tables.people import MOST_RECORDS, RECORD
 
@@ -192,7 +192,11 @@ def _people_of(
             continue
         # Nor do objects of Python that cannot be counted.
         with suppress(TypeError):
-            if comes_again(name):
+            try:
+                may_name_them = comes_again(name)
+            except NotImplementedError:
+                may_name_them = _comes_again_in_memory(table, name)
+            if may_name_them:
                 names.append(name)
     if not names:
         return None
@@ -233,6 +237,18 @@ def _counted_by(table: Any) -> Callable[[str], bool]:
         )
 
     return comes_again
+
+
+def _comes_again_in_memory(table: Any, name: str) -> bool:
+    """The same of a column of a type that its library does not group.
+
+    pandas groups no 16-bit floats, and pyarrow no views of text.
+    """
+    column = table.select(nw.col(name).alias(VALUE)).collect().to_native()[VALUE]
+    codes = encode_anything(column, name).codes
+    # The code -1 of an empty cell is no index.
+    sizes = np.bincount(codes + 1)
+    return may_name_people(sizes[sizes > 1], len(codes))
 
 
 # ----------------------------------------------------------------------- learning table

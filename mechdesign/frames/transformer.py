@@ -59,7 +59,7 @@ from mechdesign.frames.sanitising import disclosure_warnings, released_table
 from mechdesign.jobs.channel_recipe import ChannelRecipe
 from mechdesign.jobs.options import ColumnNames, ReleaseOptions
 from mechdesign.jobs.recipe import Drawer
-from mechdesign.mechanisms.designing import design
+from mechdesign.mechanisms.design_call import design
 from mechdesign.mechanisms.optimal import OPTIMAL
 from mechdesign.notions import Notion
 from mechdesign.release.draws import Key

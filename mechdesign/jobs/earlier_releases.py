@@ -57,7 +57,7 @@ from mechdesign.channel.channel import Channel
 from mechdesign.core.documents import canonical
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import about_percent, at_most, listed
-from mechdesign.formats.cell_forms import CellForm
+from mechdesign.formats.cells import CellForm
 from mechdesign.formats.census import Content
 from mechdesign.jobs.joint_budget import drawn_uses, joint_budget, local_budget
 from mechdesign.jobs.ledger import FINISHING, Drawn, Entry, Use

@@ -66,6 +66,7 @@ from mechdesign.core.files import (
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import quoted
 from mechdesign.formats.csv_text import TextOptions
+from mechdesign.formats.inputs import forget_state
 from mechdesign.formats.opening import Source
 from mechdesign.jobs.file_run import FileRecipe
 from mechdesign.jobs.options import ALL
@@ -208,6 +209,7 @@ class FolderStage:
                     self.final.rename(self._aside)
                 with on_failure(self._put_back):
                     self.path.rename(self.final)
+                forget_state(self.final)
             except OSError as error:
                 raise InputError(
                     f"{self.final} cannot be given its name: {reason(error)}"

@@ -248,7 +248,7 @@ def local_budget(channel: Channel) -> float:
     columns are released as they are, and tell any amount.
     """
     # Exact logarithms take as long to import as a small job.
-    from mechdesign.auditing.extremes import log_upper
+    from mechdesign.auditing.lifts import log_upper
 
     if channel.given_columns:
         return math.inf

@@ -36,10 +36,10 @@ from typing import Any, ClassVar, Self
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError, StartAgain
 from mechdesign.core.files import PathLike
-from mechdesign.formats.cell_forms import csv_as_text
 from mechdesign.formats.census import Content
 from mechdesign.formats.digests import RecordCensus, RowHasher
 from mechdesign.formats.opening import Batch
+from mechdesign.formats.spellings import csv_as_text
 from mechdesign.formats.urls import FRAME, LAZY
 from mechdesign.jobs.bare_records import BareRecords
 from mechdesign.jobs.column_plan import Plan

@@ -51,6 +51,7 @@ import secrets
 import sqlite3
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from sqlite3 import Connection
@@ -174,6 +175,13 @@ class Entry(Record):
         return [(drawn.use, drawn.job, drawn.draw) for drawn in self.drawn]
 
 
+# Cached, because a release of a folder looks at all earlier releases several times for each file.
+@lru_cache(maxsize=4_096)
+def _entry_of(text: str) -> Entry:
+    """An entry as the ledger stores it; nobody changes one."""
+    return Entry.model_validate_json(text)
+
+
 # ------------------------------------------------------------------------------- ledger
 
 PEOPLE = "people"
@@ -215,7 +223,7 @@ class Ledger(LedgerFile):
         """All releases in their order."""
         # By number, the order of the transactions: a run that began later may be entered first.
         rows = db.execute("SELECT entry FROM releases ORDER BY number")
-        return [Entry.model_validate_json(text) for (text,) in rows]
+        return [_entry_of(text) for (text,) in rows]
 
     def last_of(self, db: sqlite3.Connection, target: str) -> Entry | None:
         """The latest release to a place."""

@@ -29,10 +29,10 @@ from mechdesign.channel.file import file_digest
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import at_least, at_most, listed, quoted
 from mechdesign.formats.arrow_arrays import arrow_texts
-from mechdesign.formats.cell_forms import plain_spelling
 from mechdesign.formats.cells import Encoded
 from mechdesign.formats.census import Hashes
 from mechdesign.formats.digests import RowHasher
+from mechdesign.formats.spellings import plain_spelling
 from mechdesign.jobs.joint_budget import channels_of
 from mechdesign.jobs.ledger import Drawn, Entry, Ledger
 from mechdesign.tables.people import SEQUENCE, People

@@ -46,10 +46,10 @@ from mechdesign.formats.arrow_arrays import (
     arrow_integers,
     arrow_texts,
 )
-from mechdesign.formats.cell_forms import as_text
 from mechdesign.formats.cells import Encoded
 from mechdesign.formats.opening import Batch
 from mechdesign.formats.parquet import ParquetSource
+from mechdesign.formats.spellings import as_text
 from mechdesign.jobs.file_run import FileRun
 from mechdesign.jobs.keyed_recipe import KeyedRecipe
 from mechdesign.jobs.ledger import Settings

@@ -255,7 +255,7 @@ def covers(
     `whole_file` is whether it is proven for a reader of the whole file, too, and `checked` whether
     it was verified before the release, by default where the channel has its table.
     """
-    if channel.judged_alone:
+    if not channel.takes_table:
         return _box_covers(column, channel, internal=internal, checked=checked)
     # A recipe refuses a channel whose table disproves its promise, so a table is a proof here.
     if checked is None:

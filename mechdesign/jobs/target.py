@@ -73,7 +73,7 @@ from mechdesign.core.files import (
     set_mode,
     sync_folder,
 )
-from mechdesign.formats.inputs import BLOCK
+from mechdesign.formats.inputs import BLOCK, forget_state
 from mechdesign.formats.urls import Remote
 from mechdesign.jobs.keys import TAG
 from mechdesign.jobs.ledger import Ledger
@@ -468,6 +468,7 @@ class PartFiles:
         if sys.platform == "win32":
             os.close(self._descriptors.pop(part))
         os.replace(part, path)
+        forget_state(path)
         self._unnamed.remove(part)
 
     def remove_all(self) -> None:

@@ -44,7 +44,6 @@ from mechdesign.formats.arrow_arrays import (
     integers_of,
     taken_records,
 )
-from mechdesign.formats.cell_forms import as_text
 from mechdesign.formats.compression import Compression
 from mechdesign.formats.csv import CsvBatch
 from mechdesign.formats.csv_sinks import CsvSink
@@ -52,6 +51,7 @@ from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.opening import Batch, Kind, Sink, Source, open_source, sink_for
 from mechdesign.formats.parquet import ParquetSource
 from mechdesign.formats.parquet_sink import ParquetSink
+from mechdesign.formats.spellings import as_text
 from mechdesign.jobs.recipe import BadRecord, Drawer, Place
 from mechdesign.release.draws import Key, RowNumbers
 from mechdesign.tables.rebuilding import own_values

@@ -365,6 +365,7 @@ def analysts_part(files: Files) -> Part:
     columns = files.columns
     variations = [column_variation(files, column) for column in columns]
     worst_column = int(np.argmax(variations))
+    found = regression(files)
     figures = [
         Figure(
             "column_variation",
@@ -372,65 +373,17 @@ def analysts_part(files: Files) -> Part:
             variations[worst_column],
             0.0,
             unit=NUMBER,
-        )
-    ]
-    notes: list[str] = []
-    pairs = pair_facts(files)
-    if pairs:
-        worst = max(pairs, key=lambda pair: pair.variation)
-        changed = max(pairs, key=lambda pair: abs(pair.after - pair.before))
-        figures += [
-            Figure(
-                "pair_variation",
-                f"worst pair ({' x '.join(worst.names)}): total variation",
-                worst.variation,
-                0.0,
-                unit=NUMBER,
-            ),
-            Figure(
-                "relation",
-                f"relation that changed most ({' x '.join(changed.names)})",
-                changed.after,
-                changed.before,
-                unit=NUMBER,
-            ),
-        ]
-    found = regression(files)
-    if found is None:
-        notes.append(
-            "No regression: the files share no column of numbers, or nothing beside it that both "
-            "can estimate."
-        )
-    else:
-        figures += [
-            Figure(
-                "regression_rms",
-                f"regression of {found.outcome}: typical error, in standard errors",
-                found.rms,
-                0.0,
-                unit=NUMBER,
-            ),
-            Figure(
-                "regression_worst",
-                f"regression of {found.outcome}: worst of {found.coefficients} coefficients",
-                found.worst,
-                0.0,
-                unit=NUMBER,
-            ),
-        ]
-        if found.lost:
-            notes.append(
-                f"{found.lost} more coefficients of this regression cannot be estimated from the "
-                "released file: there a column is constant, or follows from the others."
-            )
-    figures.append(
+        ),
+        *_pair_figures(files),
+        *_regression_figures(found),
         Figure(
             "impossible",
             "released rows that no record has",
             impossible_share(files),
             0.0,
-        )
-    )
+        ),
+    ]
+    notes = _regression_notes(found)
     vanished = _vanished(columns)
     if vanished:
         notes.append(f"Values that are never released: {listed(vanished)}.")
@@ -451,6 +404,68 @@ def analysts_part(files: Files) -> Part:
         figures=tuple(figures),
         notes=tuple(notes),
     )
+
+
+def _pair_figures(files: Files) -> list[Figure]:
+    """The pair of columns whose frequencies changed most, and that whose relation did."""
+    pairs = pair_facts(files)
+    if not pairs:
+        return []
+    worst = max(pairs, key=lambda pair: pair.variation)
+    changed = max(pairs, key=lambda pair: abs(pair.after - pair.before))
+    return [
+        Figure(
+            "pair_variation",
+            f"worst pair ({' x '.join(worst.names)}): total variation",
+            worst.variation,
+            0.0,
+            unit=NUMBER,
+        ),
+        Figure(
+            "relation",
+            f"relation that changed most ({' x '.join(changed.names)})",
+            changed.after,
+            changed.before,
+            unit=NUMBER,
+        ),
+    ]
+
+
+def _regression_figures(found: Regression | None) -> list[Figure]:
+    """How far the coefficients of a regression are off."""
+    if found is None:
+        return []
+    return [
+        Figure(
+            "regression_rms",
+            f"regression of {found.outcome}: typical error, in standard errors",
+            found.rms,
+            0.0,
+            unit=NUMBER,
+        ),
+        Figure(
+            "regression_worst",
+            f"regression of {found.outcome}: worst of {found.coefficients} coefficients",
+            found.worst,
+            0.0,
+            unit=NUMBER,
+        ),
+    ]
+
+
+def _regression_notes(found: Regression | None) -> list[str]:
+    """Why there is no regression, or coefficients that it lacks."""
+    if found is None:
+        return [
+            "No regression: the files share no column of numbers, or nothing beside it that both "
+            "can estimate."
+        ]
+    if not found.lost:
+        return []
+    return [
+        f"{found.lost} more coefficients of this regression cannot be estimated from the "
+        "released file: there a column is constant, or follows from the others."
+    ]
 
 
 def _vanished(columns: Sequence[SharedColumn]) -> list[str]:

@@ -23,7 +23,7 @@ from mechdesign.channel.channel import Channel
 from mechdesign.channel.file import load, require_channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
-from mechdesign.formats.cell_forms import CellForm
+from mechdesign.formats.cells import CellForm
 from mechdesign.formats.csv_text import TextOptions
 from mechdesign.judging.analysts import analysts_part
 from mechdesign.judging.figures import AREA, Figure, Judgement, Part

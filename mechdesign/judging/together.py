@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -25,8 +26,9 @@ from mechdesign.core.arguments import fraction_of_text
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import listed, quoted
-from mechdesign.formats.cell_forms import CellForm, as_text
+from mechdesign.formats.cells import CellForm
 from mechdesign.formats.csv_text import TextOptions
+from mechdesign.formats.spellings import as_text
 from mechdesign.leaks.assessment import crossed_secret, identifies_records
 from mechdesign.leaks.coded_table import CodedColumn, CodedTable, coded_table, in_form
 from mechdesign.leaks.disclosure import Secret
@@ -120,17 +122,19 @@ def _same_number(
     near = np.flatnonzero(numbers == number)
     if abs(number) < WHOLE_DOUBLES:
         return near
-    same = [place for place in near.tolist() if _equal(original[place], value)]
+    same = [place for place in near.tolist() if not _difference(original[place], value)]
     return np.array(same, np.int64)
 
 
-def _equal(text: str, other: str) -> bool:
-    """Whether two texts that are read as the same double are the same number."""
+def _difference(text: str, other: str) -> Fraction:
+    """By how much the first of two texts that are read as the same double is the larger number."""
+    if abs(float(other)) < WHOLE_DOUBLES:
+        return Fraction(0)
     try:
-        return fraction_of_text(text) == fraction_of_text(other)
+        return fraction_of_text(text) - fraction_of_text(other)
     except InputError:
         # Such as 1_000, which Python reads and no other tool does: the double is all that is known.
-        return True
+        return Fraction(0)
 
 
 def _read(
@@ -154,35 +158,42 @@ def _read(
     if limits is None:
         return None
     low, high, has_low, has_high = limits
-    above = numbers >= low if has_low else numbers > low
-    below = numbers <= high if has_high else numbers < high
+    texts = [*place_of]
+    above = numbers > float(low)
+    below = numbers < float(high)
+    for place in _at_end(low, numbers):
+        difference = _difference(texts[place], low)
+        above[place] = difference > 0 or (has_low and difference == 0)
+    for place in _at_end(high, numbers):
+        difference = _difference(texts[place], high)
+        below[place] = difference < 0 or (has_high and difference == 0)
     return np.flatnonzero(above & below)
 
 
-def _limits(value: str) -> tuple[float, float, bool, bool] | None:
-    """The ends of an interval, and whether they belong to it."""
+def _limits(value: str) -> tuple[str, str, bool, bool] | None:
+    """The ends of an interval as texts, and whether they belong to it."""
     text = value.strip()
     for form in INTERVALS:
         match = form.match(text)
         if match is not None:
             left, low, high, right = match.groups()
-            return (
-                float(low),
-                float(high),
-                left not in OPEN_LOW,
-                right not in OPEN_HIGH,
-            )
+            return low, high, left not in OPEN_LOW, right not in OPEN_HIGH
     match = ONE_SIDED.match(text)
     if match is not None:
         sign, end = match.groups()
         closed = sign in ("<=", ">=", "≤", "≥")
         if sign[0] in "<≤":
-            return -np.inf, float(end), False, closed
-        return float(end), np.inf, closed, False
+            return "-inf", end, False, closed
+        return end, "inf", closed, False
     match = PLUS.match(text)
     if match is not None:
-        return float(match.group(1)), np.inf, True, False
+        return match.group(1), "inf", True, False
     return None
+
+
+def _at_end(end: str, numbers: NDArray[np.float64]) -> list[int]:
+    """The places of the values that are the same double as an end of an interval."""
+    return np.flatnonzero(numbers == float(end)).tolist()
 
 
 # ----------------------------------------------------------------------------- together

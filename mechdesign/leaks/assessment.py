@@ -31,8 +31,7 @@ from mechdesign.core.display import Displayed
 from mechdesign.core.errors import FileError, InputError, errors_naming
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import at_least, at_most, percent_of, quoted
-from mechdesign.formats.cell_forms import CellForm
-from mechdesign.formats.cells import Encoded, empty_as_missing
+from mechdesign.formats.cells import CellForm, Encoded, empty_as_missing
 from mechdesign.formats.column_names import require_column
 from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.distinct import SORTED_TOGETHER
@@ -269,6 +268,9 @@ def _assessment(
         if name in found:
             raise InputError(identifier_refusal(name))
     secret = crossed_secret(coded, names)
+    # Columns of which none names records may do so together. Of people they are sequences.
+    if person is None and _names_records(len(secret.symbols), coded.rows):
+        raise InputError(identifier_refusal(",".join(names)))
     # In few bytes, as the columns are: it is beside them until the end.
     secret = replace(secret, codes=secret.codes.astype(code_type(len(secret.symbols))))
     _check(coded, secret, others)
@@ -495,10 +497,12 @@ def identifies_records(column: CodedColumn) -> bool:
     if column.of_sample:
         # Values that come again in the whole table may be alone in a sample.
         return isinstance(column.values, HashedValues)
-    records = column.records
-    if records < IDENTIFIER_RECORDS:
-        return False
-    return len(column.values) >= IDENTIFIER_SHARE * records
+    return _names_records(len(column.values), column.records)
+
+
+def _names_records(values: int, records: int) -> bool:
+    """Whether so many values of so many records name them."""
+    return records >= IDENTIFIER_RECORDS and values >= IDENTIFIER_SHARE * records
 
 
 def _worst_pairs(

@@ -45,8 +45,8 @@ from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import quoted
 from mechdesign.formats.arrow_arrays import without_nulls
-from mechdesign.formats.cell_forms import CellForm
 from mechdesign.formats.cells import (
+    CellForm,
     Encoded,
     encode,
     encoded_columns,

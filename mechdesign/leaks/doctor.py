@@ -25,10 +25,10 @@ from typing import BinaryIO
 from mechdesign.core.errors import FileError
 from mechdesign.core.files import PathLike
 from mechdesign.core.wording import listed, percent, seen
-from mechdesign.formats.cell_forms import alike_groups, alike_notice
 from mechdesign.formats.column_names import SNIFFED_LINES, lines_above_header
 from mechdesign.formats.csv_text import TextOptions, refuse_other_kinds
 from mechdesign.formats.inputs import RawInput
+from mechdesign.formats.spellings import alike_groups, alike_notice
 from mechdesign.leaks.coded_table import CodedColumn, CodedTable
 from mechdesign.tables.bin_edges import days_remedy
 from mechdesign.tables.thousands import ThousandsPoints, has_decimal_commas
@@ -54,8 +54,8 @@ class Symptom:
     Attributes
     ----------
     kind : str
-        encoding, delimiter, title, identifier, sample, alike, header, days, thousands, code, empty
-        or people.
+        encoding, delimiter, title, identifier, sample, name, alike, header, days, thousands, code,
+        empty or people.
     column : str or None
         The column, where it is about one.
     text : str
@@ -252,6 +252,26 @@ def table_symptoms(
     `identifiers` are the columns that name records, whose values are not looked at. `missing` is
     what becomes of empty cells: 'symbol' or 'drop'.
     """
+    others = [
+        column for name, column in table.columns.items() if name not in identifiers
+    ]
+    compared = [column for column in others if len(column.values) <= MOST_COMPARED]
+    return [
+        *_identifier_symptoms(table, identifiers),
+        *_name_symptoms([*table.columns]),
+        *_alike_symptoms(compared),
+        *_header_symptoms(compared),
+        *_days_symptoms(compared),
+        *_thousands_symptoms(compared),
+        *_code_symptoms(others),
+        *_empty_symptoms(others, table.records, missing),
+    ]
+
+
+def _identifier_symptoms(
+    table: CodedTable, identifiers: Sequence[str]
+) -> list[Symptom]:
+    """Columns that name records, and those of which a sample of the values is held."""
     found: list[Symptom] = []
     for name in identifiers:
         found.append(
@@ -274,28 +294,41 @@ def table_symptoms(
                     None,
                 )
             )
-    others = [
-        column for name, column in table.columns.items() if name not in identifiers
-    ]
-    compared = [column for column in others if len(column.values) <= MOST_COMPARED]
-    for column in compared:
+    return found
+
+
+def _alike_symptoms(columns: Sequence[CodedColumn]) -> list[Symptom]:
+    """Columns with different values that look alike."""
+    found: list[Symptom] = []
+    for column in columns:
         if alike_groups(column.values):
             notice = alike_notice(column.name, column.values) or ""
             text, _, remedy = notice.rpartition("; ")
             found.append(Symptom("alike", column.name, text, remedy))
-    names = [column.name for column in compared if column.name in column.values]
+    return found
+
+
+def _header_symptoms(columns: Sequence[CodedColumn]) -> list[Symptom]:
+    """Columns whose own names are among their values."""
+    names = [column.name for column in columns if column.name in column.values]
     # Of one column it may be chance: 'other', say.
-    if len(names) > 1:
-        found.append(
-            Symptom(
-                "header",
-                None,
-                f"the names of the columns {listed(names)} are values there, as where files were "
-                "joined: take out the headers between their records",
-                None,
-            )
+    if len(names) < 2:
+        return []
+    return [
+        Symptom(
+            "header",
+            None,
+            f"the names of the columns {listed(names)} are values there, as where files were "
+            "joined: take out the headers between their records",
+            None,
         )
-    for column in compared:
+    ]
+
+
+def _days_symptoms(columns: Sequence[CodedColumn]) -> list[Symptom]:
+    """Columns of numbers that are days."""
+    found: list[Symptom] = []
+    for column in columns:
         remedy = days_remedy(filter(None, column.values))
         if remedy is not None and len(column.values) > 1:
             found.append(
@@ -306,8 +339,13 @@ def table_symptoms(
                     None,
                 )
             )
-    found += _thousands_symptoms(compared)
-    for column in others:
+    return found
+
+
+def _code_symptoms(columns: Sequence[CodedColumn]) -> list[Symptom]:
+    """Columns with values that look like codes of missing ones."""
+    found: list[Symptom] = []
+    for column in columns:
         codes = missing_codes(column)
         if codes:
             found.append(
@@ -320,13 +358,21 @@ def table_symptoms(
                     f"--missing-codes={shlex.quote(','.join(codes))} (then --missing)",
                 )
             )
+    return found
+
+
+def _empty_symptoms(
+    columns: Sequence[CodedColumn], records: int, missing: str
+) -> list[Symptom]:
+    """Columns with empty cells, and what becomes of these."""
+    found: list[Symptom] = []
     effect = "which count as one value here"
     if missing == "drop":
         effect = "and these records are left out"
-    for column in others:
+    for column in columns:
         empty = _empty_cells(column)
         if empty:
-            share = empty / table.records
+            share = empty / records
             cells = "empty cell" if empty == 1 else "empty cells"
             found.append(
                 Symptom(
@@ -335,6 +381,28 @@ def table_symptoms(
                     f"{seen(column.name)} has {empty:,} {cells} ({percent(share)} of the "
                     f"records), {effect}",
                     "--missing drop, symbol or marginal",
+                )
+            )
+    return found
+
+
+def _name_symptoms(names: Sequence[str]) -> list[Symptom]:
+    """Names of columns with characters that nobody sees, or that look like another name."""
+    alike = {name for group in alike_groups(names) for name in group}
+    found: list[Symptom] = []
+    for name in names:
+        # What is shown escaped cannot be typed.
+        is_hidden = seen(name) != f"'{name}'"
+        if is_hidden or name in alike:
+            what = "has characters that are hard to see or to type"
+            if not is_hidden:
+                what = "looks like that of another column"
+            found.append(
+                Symptom(
+                    "name",
+                    name,
+                    f"the name of the column {seen(name)} {what}: write it anew in the table",
+                    None,
                 )
             )
     return found

@@ -1,9 +1,9 @@
 """Mechanisms: each computes a channel P(Y|X) for a table and a notion, verified exactly before it
 is returned.
 
-`design` runs the mechanism or the objective that a `DesignRequest` names (`designing`). Whatever
-one computes in floating point is rounded to integers (`rounding`), and these are audited. The files
-go by what is released and what for:
+`design` (`design_call`) runs the mechanism or the objective that a `DesignRequest` names
+(`designing`). Whatever one computes in floating point is rounded to integers (`rounding`), and
+these are audited. The files go by what is released and what for:
 
     optimal, rules, posteriors       most information about X; the promise as a set of posteriors
     heuristics, merged_sets          heuristics that merge symbols

@@ -1,4 +1,5 @@
-from .designing import design, design_requested
+from .design_call import design
+from .designing import design_requested
 from .heuristics import HEURISTICS
 from .optimal import OPTIMAL
 from .request import MECHANISMS, OBJECTIVES, DesignRequest

@@ -181,6 +181,7 @@ def design_boxes(records: Records, request: BoxRequest) -> Design:
         achieved=verdict.achieved,
         certificate=certificate.at(utility.nmi),
         audit=verdict,
+        on_table=verdict.on_table,
         truth=unchanged_cells_of_boxes(channel),
         messages=tuple(designed.messages),
         seconds=time.process_time() - started,

@@ -45,8 +45,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
-from mechdesign.auditing.extremes import members_of, strata_of
 from mechdesign.auditing.population import lift_limits
+from mechdesign.auditing.strata import members_of, strata_of
 from mechdesign.channel.record import RELATIVE
 from mechdesign.core.arguments import at_least_times as least_nats
 from mechdesign.core.arguments import at_most_times as most_nats

@@ -30,7 +30,7 @@ import time
 
 import numpy as np
 
-from mechdesign.auditing.demands import demands_of
+from mechdesign.auditing.lifts import demands_of
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.channel.proof import CostProof

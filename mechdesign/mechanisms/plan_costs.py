@@ -25,8 +25,8 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from mechdesign.auditing.demands import Demand, demands_of
 from mechdesign.auditing.law import channel_law
+from mechdesign.auditing.lifts import Demand, demands_of
 from mechdesign.auditing.measures import beyond_given, utility
 from mechdesign.auditing.unchanged import share_of_cells, unchanged_cells
 from mechdesign.auditing.verdict import Audit

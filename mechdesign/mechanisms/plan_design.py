@@ -29,14 +29,13 @@ from fractions import Fraction
 import numpy as np
 
 from mechdesign.auditing.averages import average_verdicts
-from mechdesign.auditing.demands import Demand, demands_of
-from mechdesign.auditing.extremes import (
+from mechdesign.auditing.lifts import (
+    Demand,
     LargestQuotients,
-    members_of,
+    demands_of,
     output_masses,
-    strata_of,
-    stratum_demands,
 )
+from mechdesign.auditing.strata import members_of, strata_of, stratum_demands
 from mechdesign.auditing.verdict import audit_on_table
 from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.channel.output_cells import own_rows

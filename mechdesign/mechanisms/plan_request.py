@@ -9,7 +9,7 @@ outputs y. With t_s(x) = P(s|x) / P(s) the lift of s at y is
     l(s, y) = sum over x of t_s(x) F(x, y) / sum over x of F(x, y),
 
 so a budget is linear in F (`solvers.plans.PlanLimits`). After earlier releases a table of P(s, x)
-u(x) is left (`auditing.demands`), and the lift is the quotient of two sums,
+u(x) is left (`auditing.lifts`), and the lift is the quotient of two sums,
 
     l(s, y) = sum of t_s(x) u(x) F(x, y) / sum of u(x) F(x, y).
 
@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.auditing.demands import Demand
+from mechdesign.auditing.lifts import Demand
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import TOTAL
 from mechdesign.core.errors import InputError, NotPrivate

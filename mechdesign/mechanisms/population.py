@@ -11,7 +11,7 @@ The set has an interval for every P(x|s). With P(x|s) in [0.4, 0.6] and P(x|t) i
 output that only x leads to may have the quotient P(y|s) / P(y|t) = 0.6 / 0.3 = 2. With the middles
 of the intervals it is 1.25.
 
-`designing` makes the rules for a request with a confidence level. `PopulationRules` overrides
+`by_rules` makes the rules for a request with a confidence level. `PopulationRules` overrides
 
     asked for         of                          answered here by
     `solver`          the search                  the envelope over `uncertain_set`
@@ -28,7 +28,7 @@ and two shares of the time limit, as the search takes longer, and time is kept f
 for the advice (`confident`). Rounding itself and the certificate stay as they are.
 
 *The last step* of a design with confidence: its set in the record, and advice where little is kept.
-`designing` calls `confident` with the verified design. It writes the confidence set into the record
+`by_rules` calls `confident` with the verified design. It writes the confidence set into the record
 of the channel. A channel that keeps nearly nothing is no fault of the search: the intervals of few
 records are wide. So a message says about how many records would be enough (`records_needed`):
 
@@ -55,7 +55,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.auditing import population as auditing
-from mechdesign.auditing.demands import allowed_sides
+from mechdesign.auditing.lifts import allowed_sides
 from mechdesign.auditing.population import lift_limits
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel

@@ -38,7 +38,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.auditing.demands import allowed_sides
+from mechdesign.auditing.lifts import allowed_sides
 from mechdesign.auditing.population import lift_limits
 from mechdesign.core.balls import SCALE, quotient_above
 from mechdesign.core.limits import LiftLimits

@@ -28,7 +28,7 @@ interval, and loses the fewest digits.
 For example, with P = (1/4, 3/4) and the l1-lift at most 1/2, sum_s P(s) |w_s - 1| = 2 P(1) |w_1 -
 1|, so w_1 lies between 0 and 2.
 
-*Rows of several tables.* There are several tables in two cases (`auditing.demands`). Where several
+*Rows of several tables.* There are several tables in two cases (`auditing.lifts`). Where several
 secrets are protected, there is one for each of them. Where the same record was released before, by
 channels W1, .., Wk with the outputs y1, .., yk, there is one for each vector u(x) = W1(y1|x) ..
 Wk(yk|x), up to a factor. Its counts are what u leaves of those of P(s, x), and P(. | u) is their
@@ -63,7 +63,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.auditing.columns import OutputMasses
-from mechdesign.auditing.demands import Demand
+from mechdesign.auditing.lifts import Demand
 from mechdesign.auditing.verdict import budget_used
 from mechdesign.core.errors import InputError
 from mechdesign.core.limits import MeanLimits

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.auditing.demands import Demand
+from mechdesign.auditing.lifts import Demand
 from mechdesign.auditing.proofs import cost_bound
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.proof import AverageCharge, CostProof

@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mechdesign.auditing.demands import Demand, demands_of
+from mechdesign.auditing.lifts import Demand, demands_of
 from mechdesign.auditing.measures import beyond_given
 from mechdesign.auditing.measures import utility as measured
 from mechdesign.auditing.population import set_behind

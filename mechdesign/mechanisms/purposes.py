@@ -287,55 +287,32 @@ def for_task(
     program = _TaskProgram(
         joint.p_x, given_x, search.gap * most, search_end, single, search, merged
     )
-    # Branch and bound has nodes; listed vertices need none.
-    method = "vertices"
-    status = "some posteriors are not listed"
-    prices: Array | None = None
-    leakages: tuple[float, ...] | None = None
-    touched: tuple[tuple[float, ...], ...] | None = None
     if averages:
-        rounded, within = purpose_within(
-            single,
-            TaskPurpose(given_x),
-            averages,
-            program.is_proven,
-            end,
-            alone=alone,
-        )
-        least = within.bound
-        prices = within.prices
-        leakages = (max(within.charge, 0.0),)
-        touched = touched_in_file(within.touched)
+        found = _task_within(single, program, averages, end, alone=alone)
     else:
-        rounded, solution, rows_at = first_verified(
-            single, program, end, least_margin=TASK_MARGIN, search=search
-        )
-        touched = touched_in_file(rows_at)
-        least = solution.bound
-        status = solution.status
-        prices = solution.prices
-        if solution.nodes:
-            method = "columns"
+        found = _task_by_promise(single, program, end)
 
-    figures = task_figures(rounded.channel, joint, table)
+    figures = task_figures(found.rounded.channel, joint, table)
     kept = figures.kept
     utility_of_task = TaskUtility(
         column=column,
         task_kept=kept,
-        task_upper_bound=max(kept, task_bound(figures, least)),
+        task_upper_bound=max(kept, task_bound(figures, found.bound)),
     )
     messages: tuple[str, ...] = ()
     if utility_of_task.task_upper_bound - kept > search.gap:
-        messages = (f"the search ended early ({status})",)
-    design = finish(rounded, joint, TASK, method, started, messages=messages)
+        messages = (f"the search ended early ({found.status})",)
+    design = finish(
+        found.rounded, joint, TASK, found.method, started, messages=messages
+    )
     design = with_purpose(with_budget(design, averages), utility_of_task)
-    if prices is None or (averages and not alone and rules.cuts is not None):
+    if found.prices is None or (averages and not alone and rules.cuts is not None):
         return design
     proof = TaskProof(
-        prices=tuple(prices.tolist()),
+        prices=tuple(found.prices.tolist()),
         task=_counts(table, joint),
-        leakages=leakages,
-        touched=touched,
+        leakages=found.leakages,
+        touched=found.touched,
         alone=alone or None,
     )
     return replace(design, channel=design.channel.with_proof(proof))
@@ -416,6 +393,64 @@ class TaskFigures:
     prior: float
     largest: float
     kept: float
+
+
+class _TaskFound(NamedTuple):
+    """A verified channel for a task, with the bound on the entropy of the task and its proof.
+
+    `prices`, `leakages` and `touched` are as in `TaskProof`, `prices` None without a proof.
+    `status` says how the search ended.
+    """
+
+    rounded: Rounded
+    bound: float
+    prices: Array | None
+    touched: tuple[tuple[float, ...], ...] | None
+    leakages: tuple[float, ...] | None = None
+    status: str = "some posteriors are not listed"
+    method: str = "vertices"
+
+
+def _task_by_promise(rules: Rules, program: _TaskProgram, end: float) -> _TaskFound:
+    """The best channel by the promise, without a budget on an average."""
+    rounded, solution, rows_at = first_verified(
+        rules, program, end, least_margin=TASK_MARGIN, search=program.search
+    )
+    return _TaskFound(
+        rounded=rounded,
+        bound=solution.bound,
+        prices=solution.prices,
+        touched=touched_in_file(rows_at),
+        status=solution.status,
+        # Branch and bound has nodes; listed vertices need none.
+        method="columns" if solution.nodes else "vertices",
+    )
+
+
+def _task_within(
+    rules: Rules,
+    program: _TaskProgram,
+    averages: Sequence[AverageBudget],
+    end: float,
+    *,
+    alone: bool,
+) -> _TaskFound:
+    """The best channel within a budget on an average, beside the promise or alone."""
+    rounded, within = purpose_within(
+        rules,
+        TaskPurpose(program.given_x),
+        averages,
+        program.is_proven,
+        end,
+        alone=alone,
+    )
+    return _TaskFound(
+        rounded=rounded,
+        bound=within.bound,
+        prices=within.prices,
+        touched=touched_in_file(within.touched),
+        leakages=(max(within.charge, 0.0),),
+    )
 
 
 def information_of(table: Joint, joint: Joint) -> float:

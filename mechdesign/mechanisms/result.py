@@ -21,12 +21,12 @@ from typing import Any, NamedTuple
 
 from mechdesign import __version__
 from mechdesign.auditing.composition import Composition
-from mechdesign.auditing.demands import own_budgets
-from mechdesign.auditing.extremes import given_achieved
 from mechdesign.auditing.law import Law, channel_law
+from mechdesign.auditing.lifts import own_budgets
 from mechdesign.auditing.measures import Utility, utility
 from mechdesign.auditing.population_extremes import OutOfTime
 from mechdesign.auditing.population_promise import PopulationPromise, population_promise
+from mechdesign.auditing.strata import given_achieved
 from mechdesign.auditing.verdict import Achieved, Audit, Used
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord, Objective
@@ -211,6 +211,8 @@ class Design(Displayed):
         and for boxes, whose channel carries one for each stratum.
     audit : Audit or None
         Of boxes the exact verdict on all populations of these sets, and on the table.
+    on_table : Achieved or None
+        The budgets on the records of the proof, where `achieved` holds for the population alone.
     spending, least, purpose
         Of a channel designed after others, of one of least cost, of one for queries or a task.
     truth : dict or None
@@ -246,6 +248,7 @@ class Design(Displayed):
     used: Used | None = None
     confidence: ConfidenceSet | None = field(default=None, repr=False)
     audit: Audit | None = field(default=None, repr=False)
+    on_table: Achieved | None = None
     spending: Spending | None = field(default=None, repr=False)
     envelope: Envelope | None = field(default=None, repr=False, compare=False)
     least: LeastCost | None = None
@@ -303,12 +306,27 @@ class Design(Displayed):
             return self.confidence.level
         return self.channel.level_of_claims
 
-    @property
-    def on_table(self) -> Achieved | None:
-        """The budgets on the records of the proof, where `achieved` holds for the population alone;
-        None elsewhere.
+    @cached_property
+    def unchanged(self) -> float | None:
+        """The expected share of records whose output is their own symbol; None without the table.
+
+        An output has the name of a symbol only if it comes from this symbol alone, or if outputs
+        are symbols of the column (`channel.output_cells`).
         """
-        return None if self.audit is None else self.audit.on_table
+        channel = self.channel
+        # Rows have a table of unchanged cells, and a channel of least cost a sentence.
+        if (
+            channel.joint is None
+            or channel.published is not None
+            or self.least is not None
+        ):
+            return None
+        # The sum over x of P(x) W(x|x), in whole numbers: counts times entries of the channel.
+        unchanged = 0
+        totals = channel.joint.useful_counts
+        for total, entry in zip(totals, channel.own_entries, strict=True):
+            unchanged += total * entry
+        return unchanged / (channel.joint.total * channel.denominator)
 
     @cached_property
     def law(self) -> Law | None:

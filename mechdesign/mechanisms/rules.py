@@ -12,7 +12,7 @@
 For example, LIP(log 1.25) on the counts ((3, 1), (1, 3)) allows posteriors with v_1 in [0.3, 0.7],
 merged sets with lifts from 0.8 to 1.25, and integers whose exact lifts lie there.
 
-The promise is about one table, or about several (`demands`): of several secrets, of the tables that
+The promise is about one table, or about several (`Demand`): of several secrets, of the tables that
 earlier releases leave, with budgets of single symbols. `table_rules` makes the rules for either.
 `population` has the rules of a promise about a set of populations.
 
@@ -58,8 +58,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.auditing.columns import columns_on
-from mechdesign.auditing.demands import Demand, demands_of
-from mechdesign.auditing.extremes import extreme_lifts
+from mechdesign.auditing.lifts import Demand, demands_of, extreme_lifts
 from mechdesign.auditing.verdict import (
     Audit,
     audit_on_table,
@@ -134,7 +133,7 @@ repair then costs more."""
 
 @dataclass(frozen=True)
 class Rules:
-    """A notion on a table, or on the tables of `demands` over its useful symbols.
+    """A notion on a table, or on the tables of the `Demand`s over its useful symbols.
 
     It is also the judge of channels (`rounding.Judge`). The optimum is searched over classes of
     symbols that the promise cannot tell apart, unless `by_symbol`.

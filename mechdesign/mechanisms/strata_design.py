@@ -27,9 +27,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mechdesign.auditing.demands import demands_of
-from mechdesign.auditing.extremes import members_of, strata_of
+from mechdesign.auditing.lifts import demands_of
 from mechdesign.auditing.measures import Utility, beyond_given, utility
+from mechdesign.auditing.strata import members_of, strata_of
 from mechdesign.auditing.verdict import audit_on_table
 from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.channel.output_cells import OutputCells

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from mechdesign.auditing.extremes import members_of, strata_of
+from mechdesign.auditing.strata import members_of, strata_of
 from mechdesign.channel.record import RELATIVE
 from mechdesign.core.errors import NotPrivate
 from mechdesign.core.wording import listed

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict
 from fractions import Fraction
@@ -29,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.balls import log2_above
-from mechdesign.core.errors import InputError, errors_naming
+from mechdesign.core.errors import InputError, Notice, errors_naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.wording import quoted
 from mechdesign.formats.cells import encode
@@ -346,7 +347,13 @@ def read_text_columns(
     Returns
     -------
     The columns by name, one text per record, and the names of the columns of each role.
+
+    Warns
+    -----
+    Notice
+        Of the number of records that were left out for an empty cell.
     """
+    left_out: list[int] = []
     with open_source(path, text) as source:
         with errors_naming(source.name):
             resolved: dict[str, tuple[str, ...]] = {}
@@ -360,9 +367,20 @@ def read_text_columns(
         # While the file is read, each distinct text is kept once, and its number for each record.
         numberings = {name: Numbering() for name in columns_read}
         parts: dict[str, list[Indices]] = {name: [] for name in columns_read}
-        for _, _, columns in usable_records(source, columns_read, missing):
+        for _, _, columns in usable_records(
+            source, columns_read, missing, left_out=left_out.append
+        ):
             for name, column in zip(columns_read, columns, strict=True):
                 parts[name].append(numberings[name].number([column]))
+    dropped = sum(left_out)
+    if dropped:
+        records = dropped + sum(map(len, parts[columns_read[0]]))
+        warnings.warn(
+            f"{source.name}: dropped {dropped:,} of {records:,} record(s) with an empty cell; the "
+            "figures say nothing about them",
+            Notice,
+            stacklevel=2,
+        )
     if not parts[columns_read[0]]:
         raise InputError(
             f"{source.name}: no records are left; a range needs at least one value"

@@ -68,6 +68,9 @@ MOST_USES = 3
 """Most uses of the channel in one word. More helped no small channel that was tried, and the
 program grows exponentially with them."""
 
+ROUNDING = 1e-9
+"""Relative; a power in doubles is nearer to the true one."""
+
 POWER_TIME = 10.0
 """Seconds for the codes of several uses. The best set so far is a code all the same."""
 
@@ -147,6 +150,11 @@ def capacity_bounds(joint: JointRange, *, time_limit: float = 60.0) -> CapacityB
     for length in range(2, MOST_USES + 1):
         if lower >= upper or joint.n_pairs**length > LARGEST_POWER:
             break
+        # No code of this length has more words than the upper bound allows. Often so many
+        # would be no gain, and a search for them takes seconds.
+        allowed = math.floor(2.0 ** (upper * length) * (1.0 + ROUNDING))
+        if allowed <= code.size ** (length / uses):
+            continue
         longer = one_shot_code(
             joint, uses=length, time_limit=min(time_limit, POWER_TIME)
         )

@@ -330,7 +330,7 @@ class SymbolCoding(Coding):
             ):
                 at = np.flatnonzero(codes == code)
                 if at.size and rule == REFUSE:
-                    raise unknown_at(int(at[0]), cells, alphabet)
+                    raise unknown_at(int(at[0]), cells, alphabet, self._given_columns)
                 codes[at] = code + len(alphabet) + 2
         return codes
 

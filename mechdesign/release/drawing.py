@@ -52,6 +52,7 @@ from mechdesign.release.samplers import (
     sampler_of_laws,
 )
 from mechdesign.tables.box_coder import BoxCoder
+from mechdesign.tables.variable import Variable
 
 FIXED = "fixed"
 """Draws of fixed counts (`fixed_counts`)."""
@@ -78,6 +79,15 @@ class Drawable(Releasable, Protocol):
 
     def coding(self, policy: Policy) -> tuple[Coding, Sampler]:
         """How the cells of a record become a row of the sampler, and the sampler."""
+        ...
+
+    @property
+    def hidden(self) -> tuple[Variable, ...]:
+        """The variables whose symbols the channel hides, beside the sensitive one."""
+        ...
+
+    def writes_symbols(self, place: int, form: str) -> bool:
+        """True if the output column at this place has symbols of its source, and not labels."""
         ...
 
 

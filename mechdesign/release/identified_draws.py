@@ -33,7 +33,7 @@ size for `REMEMBERED` identifiers. Those that come after that are compared withi
 *Spellings* of one identifier: 17, 017, 17.0, "17 ". The draw of a record follows from the text of
 its identifier, byte for byte. A table that was saved by a spreadsheet has lost its leading zeros,
 and every record would be drawn a second time. So the identifiers of a release are compared in their
-plain spelling, and two texts with one plain spelling are refused. `formats.cell_forms` makes it by
+plain spelling, and two texts with one plain spelling are refused. `formats.spellings` makes it by
 replacements one after the other: " 017.0" becomes "017.0", then "017", then "17".
 
 `Spellings.add` is called for every batch. It remembers pairs of hashes, (plain, as written), and
@@ -60,8 +60,8 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import quoted
 from mechdesign.formats import _rowhash
-from mechdesign.formats.cell_forms import plain_spelling
 from mechdesign.formats.digests import Hashes, RowHasher
+from mechdesign.formats.spellings import plain_spelling
 from mechdesign.release.draws import IDENTIFIERS, Identifiers, Key
 from mechdesign.release.samplers import REFUSE
 from mechdesign.tables.columns import RecordFault

@@ -28,7 +28,9 @@ from mechdesign.core.integers import Integers
 from mechdesign.formats.cells import Encoded
 from mechdesign.release.drawing import NOT_FIXED, Release, fixed_records
 from mechdesign.release.draws import Records, RowNumbers, identity_of, records_of
+from mechdesign.release.released_values import LABEL
 from mechdesign.release.samplers import NEAREST, REFUSE
+from mechdesign.tables.columns import is_frame
 from mechdesign.tables.people import People
 from mechdesign.tables.people_source import FoldedTable, fold_frame
 from mechdesign.tables.rebuilding import rebuild_and_note
@@ -58,6 +60,43 @@ def fix_where_whole(
 
 
 # ------------------------------------------------------------------------------- frames
+
+
+def released_like(
+    release: Release, column: Any, drawn: Sequence[Any]
+) -> tuple[Any, list[str]]:
+    """The drawn cells in the kind of `column`, and a sentence for each released column that has
+    another type than its source. A frame gives a frame, and tuples for crossed columns give tuples.
+    """
+    channel = release.channel
+    if is_frame(column):
+        columns: list[DrawnCells] = []
+        for place, name in enumerate(release.names):
+            own = channel.writes_symbols(place, LABEL)
+            is_binned = channel.writes_bins(place)
+            texts = release.texts[place]
+            columns.append(DrawnCells(name, drawn[place], texts, own, is_binned))
+        # A label has the type of the first column that it replaces.
+        return frame_of_columns(column, columns, channel.hidden[0].columns[0])
+    if len(channel.output_columns) > 1:
+        return _tuples(drawn, release), []
+    released, note = rebuild_and_note(
+        column,
+        drawn[0].astype(np.int64),
+        channel.outputs,
+        release.names[0],
+        own=channel.releases_own_symbols,
+        is_binned=channel.writes_bins(0),
+    )
+    return released, [] if note is None else [note]
+
+
+def _tuples(drawn: Sequence[Any], release: Release) -> list[tuple[str, ...]]:
+    """Released rows of records that came as tuples."""
+    columns: list[list[str]] = []
+    for codes, labels in zip(drawn, release.texts, strict=True):
+        columns.append([labels[code] for code in codes.tolist()])
+    return list(zip(*columns, strict=True))
 
 
 @dataclass(frozen=True)

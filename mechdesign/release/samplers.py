@@ -40,8 +40,7 @@ from mechdesign.core.arguments import repeated
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.core.wording import listed, quoted
-from mechdesign.formats.cell_forms import CellForm
-from mechdesign.formats.cells import Encoded
+from mechdesign.formats.cells import CellForm, Encoded
 from mechdesign.release.draws import Sampler
 from mechdesign.release.protocol import Releasable, ReleasablePart
 from mechdesign.tables.box_coder import BoxCoder

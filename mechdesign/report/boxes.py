@@ -18,7 +18,7 @@ import math
 from dataclasses import asdict
 from typing import Any
 
-from mechdesign.auditing.extremes import Achieved
+from mechdesign.auditing.lifts import Achieved
 from mechdesign.auditing.unchanged import box_truth
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.box_claims import BoxUtility

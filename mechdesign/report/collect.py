@@ -23,7 +23,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from importlib.metadata import version
 from typing import Any, TypeAlias, cast
 
 from mechdesign import __version__
@@ -44,6 +43,7 @@ from mechdesign.channel.channel import Channel
 from mechdesign.channel.file import require_channel
 from mechdesign.comparison.curve import curve_through
 from mechdesign.core.arguments import number
+from mechdesign.core.documents import package_version
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, sha256_of
 from mechdesign.core.wording import STATED
@@ -62,7 +62,7 @@ from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.notions import Notion
 from mechdesign.report import writing
 from mechdesign.report.content import full_report, public_report, summary_report
-from mechdesign.report.first_lines import remarks_of
+from mechdesign.report.first_screen import remarks_of
 from mechdesign.report.record import Command, Fact, Report, origin_of
 from mechdesign.tables.joint import Joint
 
@@ -316,6 +316,7 @@ def _boxes_behind(
         messages=messages,
         verified=verdict.satisfied,
         audit=verdict,
+        on_table=verdict.on_table,
     )
 
 
@@ -357,7 +358,7 @@ def attributed(
     facts.append(Fact("SHA-256 of what the channel does", channel.digest))
     facts.append(Fact("Report written", f"{written}, by mechdesign {__version__}"))
     if report.audience == "internal":
-        libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
+        libraries = ", ".join(f"{name} {package_version(name)}" for name in LIBRARIES)
         facts.append(
             Fact("Computed with", f"Python {platform.python_version()}, {libraries}")
         )

@@ -37,7 +37,6 @@ from mechdesign.notions import Notion
 from mechdesign.release.released_values import moved
 from mechdesign.report import wording
 from mechdesign.report.boxes import boxes_of, judged, rows_of
-from mechdesign.report.first_lines import unchanged_share
 from mechdesign.report.law_section import (
     channel_law_lines,
     column_rows,
@@ -175,7 +174,7 @@ def summary_report(
             **picked(design, "nmi", "mutual_information", "entropy"),
             **picked(design.certificate, "upper_bound_nmi", "gap_nmi", "scope"),
             remarks=tuple(remarks),
-            unchanged=unchanged_share(design),
+            unchanged=design.unchanged,
             rivals=rivals.name,
             best=rivals.best,
         ),

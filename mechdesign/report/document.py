@@ -25,13 +25,13 @@ from mechdesign.report.channel_section import (
     promise_blocks,
 )
 from mechdesign.report.curve_section import curve_blocks
-from mechdesign.report.first_lines import lead_of
 from mechdesign.report.law_section import least_blocks, number_blocks
 from mechdesign.report.record import (
     Kept,
     Population,
     Report,
     Request,
+    lead_of,
     names_of,
     protected,
 )

@@ -20,7 +20,11 @@ next. Of a column: ::
 `first_screen` shares out the lines: the promise and its limits get what they need, then the
 utility, then as many beliefs as fit. Numbers are short, and still never more favourable than the
 proven ones: upper factors are rounded up, lower ones down. `row_first_screen` and
-`box_first_screen` do the same for rows and boxes, with the lines of `first_lines`.
+`box_first_screen` do the same for rows and boxes.
+
+*Lines of all.* `promise_lines` says what a released value can do to a belief, `uncovered_lines`
+what the promise leaves open, and `brief_law` what an analyst reads of a column; `lines_within` fits
+a table into the lines that are left.
 
 *Rows.* What analysts read and which cells change stands in the place of single beliefs. ::
 
@@ -54,9 +58,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mechdesign.analysis.linear import error_factor
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.box_claims import BoxUtility
 from mechdesign.channel.channel import Channel
+from mechdesign.channel.output_cells import label_of
+from mechdesign.channel.record import RELATIVE
+from mechdesign.core.limits import LiftLimits
+from mechdesign.core.wording import at_most, quoted
 from mechdesign.mechanisms.result import OF_THESE_BOXES, Design
 from mechdesign.release.released_values import moved
 from mechdesign.report import blocks, wording
@@ -71,43 +80,265 @@ from mechdesign.report.boxes import (
     slice_sentence,
 )
 from mechdesign.report.content import least_of, purposes_of
-from mechdesign.report.first_lines import (
-    FULL,
-    MOST_LINES,
-    brief_law,
-    kept_sentence,
-    lead_of,
-    lines_within,
-    little_use_lines,
-    promise_lines,
-    remarks_of,
-    unchanged_share,
-    uncovered_lines,
-)
 from mechdesign.report.law_section import (
+    DISTANCE_DIGITS,
     HEADER,
+    NEARLY_KEPT,
+    TITLE,
     channel_law_lines,
     column_rows,
+    law_lines,
     least_blocks,
     moved_text,
 )
 from mechdesign.report.promises import (
     BELIEF_HEADER,
+    COMPARED,
     belief_texts,
+    guess_sentence,
     population_items,
+    population_line,
     promise_on_table,
+    uncovered_lines,
 )
 from mechdesign.report.record import (
     Belief,
     Promise,
     Request,
+    lead_of,
     names_of,
     protected,
     request_of,
 )
-from mechdesign.report.sentences import group_lines, rule_sentences
+from mechdesign.report.sentences import group_lines, rule_sentences, spending_texts
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.people import RECORDS, People
+
+# ------------------------------------------------------------------------ lines of all
+
+MOST_LINES = 25
+"""Lines of a terminal that was never resized, with one left for the prompt."""
+
+FULL = "All sections:  --full"
+
+NO_POPULATION = (
+    "Population: promised for the records of this table alone; "
+    "--confidence 0.95 protects others."
+)
+
+NO_NUMBERS = "Population: unknown, because the table has no numbers of records."
+
+NO_POPULATION_OF_PEOPLE = (
+    "Population: not promised, where a person can reveal far more; "
+    "--confidence 0.95 protects it."
+)
+
+LITTLE_UNCHANGED = 0.2
+"""Share of unchanged cells below which a release is of little use, and says so first."""
+
+LITTLE_INFORMATION = 0.01
+"""The share of the information below which a channel to labels is called useless: its labels tell
+next to nothing of the values, while a share of a few per cent still gives fair estimates.
+"""
+
+ONE_VALUE = 0.95
+"""Share of the records from which on a released value that comes so often is nearly all there is,
+unless the table has such a value itself.
+"""
+
+
+def little_information(nmi: float) -> str:
+    """Why a channel to labels is of little use, in a sentence; or nothing."""
+    if nmi >= LITTLE_INFORMATION:
+        return ""
+    kept = wording.percent(nmi)
+    return f"Of little use: only {kept} of the information is kept."
+
+
+def little_use(design: Design) -> str:
+    """Why a design is of little use, in a sentence; or nothing."""
+    # What is kept for queries or a task is another share.
+    if design.purpose is not None:
+        return ""
+    channel = design.channel
+    if channel.joint is not None:
+        most = float(channel.output_masses.max())
+        before = float(channel.joint.p_x.max())
+        if most >= ONE_VALUE > before:
+            return (
+                f"Of little use: {wording.percent_at_least(most)} of the records are released with "
+                "one and the same value."
+            )
+    if design.least is None:
+        return little_information(design.nmi)
+    if design.least.truth >= LITTLE_UNCHANGED:
+        return ""
+    stay = wording.percent_at_least(design.least.truth)
+    return f"Of little use: only {stay} of the cells are released as they are."
+
+
+def little_use_lines(design: Design) -> list[str]:
+    """The same as the first lines of a terminal, with what may help."""
+    sentence = little_use(design)
+    if not sentence:
+        return []
+    return wording.lines_of(
+        f"{sentence} Give a larger budget, release fewer columns, or put values into bins."
+    )
+
+
+def lines_within(rows: Sequence[Sequence[str]], room: int, hidden: str) -> list[str]:
+    """The lines of a table, as many as there is room for; `hidden` names the others.
+
+    The header stays even without room, and one line is for the number of the others.
+    """
+    if len(rows) <= room:
+        return wording.aligned(rows, left=(0,))
+    shown = rows[: max(1, room - 1)]
+    others = wording.count(len(rows) - len(shown), hidden)
+    return [*wording.aligned(shown, left=(0,)), f"  and {others}:  --full"]
+
+
+def kept_sentence(
+    nmi: float, bound: float, *, beyond_given: bool, rivals: str, scope: str = "proven"
+) -> str:
+    """What is kept of released rows, rounded down, and the proven bound on it, rounded up.
+
+    `rivals` names the channels that the bound is about: ``mechanism with this promise``. `scope` is
+    how it is known.
+    """
+    beyond = ""
+    if beyond_given:
+        beyond = " beyond the given ones"
+    kept = wording.percent_at_least(nmi)
+    most = wording.percent_at_most(bound)
+    return (
+        f"Kept: {kept} of the information in the released columns{beyond}; "
+        f"no {rivals} keeps more than {most} ({wording.proof_text(scope)})."
+    )
+
+
+def promise_lines(design: Design, asked: Request, promise: Promise) -> list[str]:
+    """What a released value can do to a belief: by the table, and in the population."""
+    sensitive = names_of(asked)[0]
+    limits = design.notion.limits
+    if isinstance(limits, LiftLimits) and limits.need_shares:
+        # "Any value" must be true of the symbol with the largest budgets, too.
+        widest = limits.loosest
+        factors = wording.range_text(widest.lower, widest.upper)
+        if design.channel.useful.people is None:
+            subject = f"a released {_unit(design)} makes"
+        else:
+            subject = "all released records of a person together make"
+        table = f"Table: {subject} any value of {sensitive} {factors} as probable"
+        if limits.symbol_budgets:
+            table += ", single values by budgets of their own"
+        if design.channel.record.promise_kind == RELATIVE:
+            table += f", {COMPARED}"
+        table += f" ({_verdict(design)})."
+    else:
+        # Averages of lifts, and ratios between two rows, bound no single factor directly.
+        table = f"Table: {promise.statement}"
+        if design.channel.published is not None:
+            table = f"{table.removesuffix('.')} ({_verdict(design)})."
+    lines = [*wording.lines_of(table), *wording.lines_of(_population_text(design))]
+    # Of rows the sentence about any rule says it, which comes before.
+    if design.channel.published is None:
+        guesses = guess_sentence(design.channel, sensitive)
+        if guesses is not None:
+            lines += wording.lines_of(guesses)
+    return lines
+
+
+def _verdict(design: Design) -> str:
+    """The exact verdict on a promise, in a word."""
+    return "verified" if design.verified else "VIOLATED"
+
+
+def _unit(design: Design) -> str:
+    """What is released of a record."""
+    return "value" if design.channel.published is None else "row"
+
+
+def _population_text(design: Design) -> str:
+    """The promise for the population that the records are a sample of, or why there is none."""
+    population = design.population
+    if population is None and design.channel.useful.people is not None:
+        return NO_POPULATION_OF_PEOPLE
+    table = design.channel.joint
+    has_numbers = table is None or table.is_counts
+    if population is None and design.channel.published is not None and has_numbers:
+        return NO_POPULATION
+    if population is None:
+        joint = design.channel.joint
+        if joint is not None and joint.sensitive.protects_columns:
+            return (
+                "Population: not computed where each of several columns is protected."
+            )
+        if design.has_population:
+            return (
+                "Population: not computed within the time limit; `audit` computes it."
+            )
+        return NO_NUMBERS
+    text = population_line(population, design.confidence, design.notion)
+    if design.confidence is None and _takes_confidence(design):
+        return f"{text.removesuffix('.')}; --confidence 0.95 protects it."
+    return text
+
+
+def _takes_confidence(design: Design) -> bool:
+    """Whether a design with the same request can promise something for the population.
+
+    It can for budgets on single lifts, those of single symbols included: not with earlier releases
+    or average budgets, which `design` refuses beside a confidence level.
+    """
+    record = design.channel.record
+    is_single = not (record.after or record.averages)
+    return isinstance(design.notion.limits, LiftLimits) and is_single
+
+
+def brief_law(design: Design) -> str:
+    """What an analyst reads of a column, in one line where its name is short."""
+    law = design.law
+    channel = design.channel
+    column = wording.title(channel.useful.columns)
+    if law is None:
+        label = quoted(label_of(channel.outputs))
+        factor = error_factor(channel)
+        if factor is None:
+            return f"{TITLE}: labels such as {label}, and no values of {column}."
+        times = at_most(factor, DISTANCE_DIGITS)
+        shares = f"estimated shares have up to {times} times the error"
+        return f"{TITLE}: labels such as {label}; {shares}."
+    if law.kept and not channel.has_counts:
+        return f"{TITLE}: frequencies and means of {column}, weighted as the table is (expected)."
+    if law.kept:
+        return f"{TITLE}: exactly the frequencies and means of {column} (expected)."
+    distance = at_most(law.total_variation, DISTANCE_DIGITS)
+    if law.total_variation <= NEARLY_KEPT:
+        return f"{TITLE}: the frequencies and means of {column} (expected, within {distance})."
+    return " ".join(law_lines(law))
+
+
+def remarks_of(design: Design) -> list[str]:
+    """Repairs, earlier releases and fallbacks that a reader should know of."""
+    texts: list[str] = []
+    if design.as_published:
+        texts.append("This is the procedure as published, without repair.")
+    if design.repaired:
+        names = ", ".join(wording.label(name) for name in design.borrowed) or "none"
+        texts.append(
+            "Repaired: merging the risky symbols among themselves was not private, so harmless "
+            f"ones were merged with them: {names}."
+        )
+    if design.spending is not None:
+        texts += spending_texts(design.spending)
+    if design.fallback_from is not None:
+        texts.append(
+            f"Fallback: {design.fallback_from} gave no better verified channel."
+        )
+    return texts
+
 
 # -------------------------------------------------------------------------------- boxes
 
@@ -380,7 +611,7 @@ def _utility_lines(design: Design, asked: Request) -> list[str]:
     if channel.record.objective is not None:
         lines += _least_lines(channel, useful)
     else:
-        unchanged = unchanged_share(design)
+        unchanged = design.unchanged
         if unchanged is not None:
             text = wording.unchanged_text(unchanged, useful)
             lines += wording.lines_of(f"Unchanged: {text}.")

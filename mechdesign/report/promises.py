@@ -19,13 +19,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
-from mechdesign.auditing.demands import allowed_sides
 from mechdesign.auditing.leakages import belief_ranges, guarantees
+from mechdesign.auditing.lifts import allowed_sides
+from mechdesign.auditing.measures import best_guess
 from mechdesign.auditing.population_promise import PopulationPromise
+from mechdesign.auditing.strata import given_away
 from mechdesign.auditing.verdict import Achieved, Audit, Used, Worst
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import RELATIVE
-from mechdesign.core.balls import sum_above
+from mechdesign.core.balls import quotient_above, sum_above
 from mechdesign.core.limits import MeanLimits
 from mechdesign.core.wording import (
     about,
@@ -51,6 +53,7 @@ from mechdesign.report.record import (
 from mechdesign.report.wording import (
     achieved_text,
     count,
+    item_lines,
     range_text,
     short,
     short_factor,
@@ -59,6 +62,7 @@ from mechdesign.report.wording import (
 )
 from mechdesign.tables.confidence import ConfidenceSet, scope_of
 from mechdesign.tables.joint import Joint
+from mechdesign.tables.people import RECORDS
 from mechdesign.tables.uncovered_values import uncovered_sentence
 from mechdesign.tables.variable import Variable
 
@@ -371,6 +375,29 @@ def _beliefs(channel: Channel, joint: Joint, request: Request) -> tuple[Belief, 
     return tuple(beliefs)
 
 
+def guess_sentence(channel: Channel, sensitive: str) -> str | None:
+    """How often the best guess of the sensitive value is right, with and without a released one.
+
+    The former is rounded up. None without the table, or where each of several columns is protected.
+    """
+    joint = channel.joint
+    if joint is None or joint.sensitive.protects_columns:
+        return None
+    after, before = best_guess(channel, joint)
+    shown = percent(float(before))
+    if after == before:
+        return (
+            f"Guesses: a guess of {sensitive} from a released value is right no more often than "
+            f"one without it, for {shown} of the records."
+        )
+    share = quotient_above(after.numerator, after.denominator)
+    most = percent_at_most(share)
+    return (
+        f"Guesses: no guess of {sensitive} from a released value is right more often than {most} "
+        f"({shown} without it)."
+    )
+
+
 # ----------------------------------------------------------------- where a promise ends
 
 COVERS = (
@@ -416,6 +443,7 @@ FREE = {
 }
 """What a release may do to a value where its notion leaves this side free."""
 
+PARTS_OF_ROW = "A part of a row without its given columns: it can reveal what these reveal, on top."
 WITHHELD = (
     "Not shown in this version, because it is computed from the table: the information kept of "
     "{useful}, the trade-off curve, the lifts, the codebook and the budgets actually used."
@@ -558,6 +586,77 @@ def _coverage_texts(notion: Notion, request: Request, eps_ldp: float) -> list[st
             OTHER_PRIOR.format(sensitive=sensitive, useful=useful, factor=factor)
         )
     return texts
+
+
+def uncovered_lines(design: Design, asked: Request) -> list[str]:
+    """What the promise leaves open, in a line each."""
+    sensitive, useful = names_of(asked)
+    if design.channel.useful.people is not None:
+        items = [
+            "Any other column released beside these, and other knowledge of them.",
+            "Other records of these people, in another file or of another time: a release of them "
+            "is a second one.",
+            f"Who somebody is: {sensitive} is hidden, yet a sequence may still be unusual.",
+        ]
+    elif design.channel.published is None:
+        items = [
+            f"Other columns in the file, and other knowledge of {useful}.",
+            "A second, independent release of the same record.",
+        ]
+    else:
+        items = [
+            "Any other column released beside these, and other knowledge of them.",
+            "A second, independent release of the same record.",
+            f"Who somebody is: {sensitive} is hidden, yet a released row may still be unusual.",
+        ]
+    if design.channel.record.promise_kind == RELATIVE:
+        items.append(PARTS_OF_ROW)
+        items += _given_texts(design, sensitive)
+    for side in design.notion.limits.free_sides:
+        items.append(FREE_SIDE.format(sensitive=sensitive, effect=FREE[side]))
+    # P(y|s) / P(y) is at most the quotient of P(y|s) for two values of s, whatever their shares.
+    ratio = design.achieved.eps_ldp
+    # Relative lifts have a prior for each stratum.
+    if math.isfinite(ratio) and design.channel.record.promise_kind != RELATIVE:
+        factor = short_factor(ratio, upper=True)
+        items.append(
+            f"Other probabilities of {sensitive} than the table's: then the factor is at most "
+            f"{factor}."
+        )
+    if design.population is not None:
+        items.append(
+            "The population figure assumes independent records and categories fixed in advance."
+        )
+    return ["Not covered", *item_lines(items)]
+
+
+def _given_texts(design: Design, sensitive: str) -> list[str]:
+    """What the given columns tell alone, which a relative promise leaves as it is: of people with
+    several records, and where they give a value away. (`--full` says it of all.)
+    """
+    channel = design.channel
+    lift = design.given_lift
+    if lift is None or channel.joint is None:
+        return []
+    certain = given_away(channel.joint, channel.given)
+    if not certain and channel.useful.people is None:
+        return []
+    factors = range_text(lift.eps_l, lift.eps_u)
+    text = (
+        f"By {title(_given_of_records(channel))} alone a value of {sensitive} is {factors} "
+        "as probable"
+    )
+    if certain and channel.joint.is_counts:
+        unit = "record" if channel.useful.people is None else "person"
+        units = "records" if channel.useful.people is None else "people"
+        text += f", certain for {count(certain, unit, units)}"
+    return [f"{text}."]
+
+
+def _given_of_records(channel: Channel) -> tuple[str, ...]:
+    """The given columns; of people those of a record, and their number."""
+    people = channel.useful.people
+    return channel.given if people is None else (*people.given, RECORDS)
 
 
 # ------------------------------------------------------------------------------ beliefs

@@ -24,15 +24,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, cast
 
-from mechdesign.auditing.extremes import Achieved
+from mechdesign.auditing.lifts import Achieved
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import RELATIVE
 from mechdesign.core.wording import in_population, percent_of
 from mechdesign.notions import Notion, to_record
 from mechdesign.release.released_values import Moved
-from mechdesign.report.wording import title
+from mechdesign.report.wording import count, title
 from mechdesign.tables.joint import Joint
-from mechdesign.tables.people import SEQUENCE
+from mechdesign.tables.people import RECORDS, SEQUENCE
 from mechdesign.tables.uncovered_values import RareLimit
 from mechdesign.tables.variable import column_names
 
@@ -461,6 +461,50 @@ def protected(request: Request) -> str:
     if request.each:
         return f"each of {title(request.sensitive_columns, ' and ')}"
     return names_of(request)[0]
+
+
+def lead_of(request: Request) -> str:
+    """The protected column, the released column and their sizes."""
+    if request.level is not None:
+        return _lead_of_boxes(request)
+    useful = names_of(request)[1]
+    useful_size = count(len(request.useful_symbols), "symbol")
+    outputs = count(request.outputs, "output")
+    if request.of_rows:
+        useful_size = count(len(request.useful_symbols), "row")
+        outputs = f"one of {count(request.outputs, 'row')}"
+    manner = "is released as"
+    if request.of_people:
+        useful_size = count(len(request.useful_symbols), "sequence")
+        outputs = f"one of {count(request.outputs, 'sequence')}"
+        manner = "of all records of a person is released as"
+    sensitive = protected(request)
+    if request.sensitive_symbols:
+        sensitive_size = count(len(request.sensitive_symbols), "symbol")
+        sensitive += f" ({sensitive_size})"
+    return f"{useful} ({useful_size}) {manner} {outputs}; {sensitive} is protected."
+
+
+def _lead_of_boxes(request: Request) -> str:
+    """What is released in boxes, and what is protected."""
+    useful = names_of(request)[1]
+    if request.of_people:
+        return (
+            f"{useful} of all records of a person are released together as those of a person of "
+            f"the table, drawn within boxes of sequences, beside {RECORDS} as it is; "
+            f"{protected(request)} is protected."
+        )
+    useful = title(request.useful_columns, ", ")
+    verb = "is released"
+    if len(request.useful_columns) > 1:
+        verb = "are released together"
+    form = "in boxes of values"
+    if request.fills:
+        form = "as rows of the table that are drawn within boxes"
+    given = ""
+    if request.given:
+        given = f", {title(request.given)} as in the data"
+    return f"{useful} {verb} {form}{given}; {protected(request)} is protected."
 
 
 def origin_of(channel: Channel, key: str) -> str | None:

@@ -20,7 +20,14 @@ from mechdesign.analysis.frequencies import Frequencies
 from mechdesign.analysis.joint_frequencies import JointFrequencies
 from mechdesign.analysis.law_estimates import POPULATION, ColumnFrequencies
 from mechdesign.analysis.law_statistics import FEW, INTERCEPT, Statistics
-from mechdesign.core.wording import about, at_most, listed, percent_of, reading_order
+from mechdesign.core.wording import (
+    about,
+    about_to,
+    at_most,
+    listed,
+    percent_of,
+    reading_order,
+)
 from mechdesign.report import wording
 from mechdesign.report.plain_values import csv_text
 from mechdesign.report.record import picked
@@ -304,7 +311,8 @@ def statistics_text(found: Statistics, *, fixed: bool, kept: bool) -> str:
         if record["estimate"] is None:
             table.append([name, "-", "-", "-", "no record"])
             continue
-        if record["standard_error"] is None:
+        error = record["standard_error"]
+        if error is None:
             one = [name, about(record["estimate"])]
             alike = "equal numbers"
             if record["records"] < 2:
@@ -314,10 +322,10 @@ def statistics_text(found: Statistics, *, fixed: bool, kept: bool) -> str:
         table.append(
             [
                 name,
-                about(record["estimate"]),
-                about(record["standard_error"]),
+                about_to(record["estimate"], error),
+                about(error),
                 about(record["from_draws"]),
-                f"{about(record['lower'])} to {about(record['upper'])}",
+                f"{about_to(record['lower'], error)} to {about_to(record['upper'], error)}",
             ]
         )
     kind = _kind_of(found)

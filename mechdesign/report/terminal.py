@@ -25,8 +25,7 @@ from mechdesign.report.boxes import box_texts, told_lines
 from mechdesign.report.channel_section import amount, measure_blocks
 from mechdesign.report.content import summary_report
 from mechdesign.report.document import summary_sections
-from mechdesign.report.first_lines import kept_sentence, lead_of, remarks_of
-from mechdesign.report.first_screen import change_of
+from mechdesign.report.first_screen import change_of, kept_sentence, remarks_of
 from mechdesign.report.law_section import channel_law_lines
 from mechdesign.report.promises import (
     achieved_texts,
@@ -38,7 +37,7 @@ from mechdesign.report.promises import (
     subject_of,
     worst_text,
 )
-from mechdesign.report.record import Report, names_of
+from mechdesign.report.record import Report, lead_of, names_of
 from mechdesign.report.sentences import average_texts, cell_sentences, outwards, text_of
 
 DIGITS_OF_QUOTIENTS = Context(prec=62)

@@ -25,6 +25,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import cache
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -175,6 +176,13 @@ def laid_out(
     """`content` in a template: every text is `escaped`, except the markup that this
     module makes.
     """
+    return _templates(escaped).get_template(template).render(**content)
+
+
+# Cached, because a process may write many reports, and Jinja needs 50 ms to compile the templates.
+@cache
+def _templates(escaped: Callable[[str], str]) -> Any:
+    """The templates of this package for one kind of escaping."""
     # JSON needs no templates.
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
@@ -199,7 +207,7 @@ def laid_out(
     environment.filters["code"] = _code
     environment.filters["data_address"] = _data_address
     environment.filters["points"] = _points
-    return environment.get_template(template).render(**content)
+    return environment
 
 
 def _kind(block: blocks.Block) -> str:

@@ -23,7 +23,7 @@ from mechdesign.core.arguments import fraction_of_text
 from mechdesign.core.documents import Matching, Record
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
-from mechdesign.formats.cell_forms import CellForm, Normalisation
+from mechdesign.formats.cells import CellForm, Normalisation
 
 # -------------------------------------------------------------------------------- rules
 

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
 from mechdesign.formats.arrow_arrays import arrow_texts, combined, is_arrow
-from mechdesign.formats.cell_forms import plain_spelling
 from mechdesign.formats.cells import Encoded, encode, encoded_columns
+from mechdesign.formats.spellings import plain_spelling
 from mechdesign.tables.bins import NO_NUMBER, OUTSIDE, Bins
 from mechdesign.tables.cell_values import WHAT
 from mechdesign.tables.people import ABSENT
@@ -185,13 +185,19 @@ def _empty_part(cells: Sequence[str], variable: Variable) -> int | None:
 
 
 def unknown_at(
-    position: int, columns: Sequence[Encoded], variable: Variable
+    position: int,
+    columns: Sequence[Encoded],
+    variable: Variable,
+    given: Sequence[str] = (),
 ) -> UnknownSymbol:
-    """The error about the record at `position`, which has no symbol of the variable."""
+    """The error about the record at `position`, which has no symbol of the variable.
+
+    `given` are the columns that are released as they are.
+    """
     columns = in_bins(columns, variable)
     key = tuple(int(column.codes[position]) for column in columns)
     cells = texts_of(columns, key)
-    return UnknownSymbol(position, describe_unknown(cells, variable))
+    return UnknownSymbol(position, describe_unknown(cells, variable, given))
 
 
 def other_spelling(cells: Sequence[str], symbols: Iterable[Sequence[str]]) -> str:
@@ -218,26 +224,36 @@ def other_spelling(cells: Sequence[str], symbols: Iterable[Sequence[str]]) -> st
     )
 
 
-def describe_unknown(cells: Sequence[str], variable: Variable) -> str:
+def describe_unknown(
+    cells: Sequence[str], variable: Variable, given: Sequence[str] = ()
+) -> str:
     """The fault of a record that has no symbol; a missing cell is the empty text."""
+    # An output that is drawn without a row would change the given columns, so none is offered.
+    publish_missing = "say what to publish (--missing marginal)"
+    publish_unknown = "say what to publish for it (--unknown)"
+    if given:
+        publish_missing = "leave the record out of the file"
+        publish_unknown = (
+            "leave the record out of the file, or release it as the nearest row "
+            "(--unknown nearest)"
+        )
     empty = _empty_part(cells, variable)
     if empty is not None:
         return (
             f"the column {quoted(variable.columns[empty])} has an empty cell, which the channel "
             "has no row for; fill it, design the channel with missing cells as a symbol "
-            "(--missing symbol), or say what to publish (--missing marginal)"
+            f"(--missing symbol), or {publish_missing}"
         )
     for name, bins, cell in zip(variable.columns, variable.bins, cells, strict=False):
         if bins is not None and cell == NO_NUMBER:
             return (
                 f"the column {quoted(name)} has a cell that is no {WHAT[bins.kind]}, and the "
-                "channel sorts these into bins; correct it, or say what to publish for it "
-                "(--unknown)"
+                f"channel sorts these into bins; correct it, or {publish_unknown}"
             )
         if bins is not None and cell == OUTSIDE:
             return (
                 f"the column {quoted(name)} has a value outside the channel's bins, "
-                f"{bins.edges[0]} to {bins.edges[-1]}; say what to publish for it (--unknown), "
+                f"{bins.edges[0]} to {bins.edges[-1]}; {publish_unknown}, "
                 "or design the channel with edges that hold it (-inf, inf)"
             )
     if variable.people is not None:
@@ -254,7 +270,7 @@ def describe_unknown(cells: Sequence[str], variable: Variable) -> str:
             "where files were joined: take this line out"
         )
     remedy = other_spelling(cells, variable.symbols) or (
-        "; correct it, or say what to publish for it (--unknown)"
+        f"; correct it, or {publish_unknown}"
     )
     return (
         f"the channel does not know the symbol of {quoted(title)}, which is none of its "

@@ -53,6 +53,11 @@ from mechdesign.tables.variable import Variable
 LARGEST_ENTRY = 2**256
 """Bound of the entries, as in the channel file: all are below it. It has 78 decimal digits."""
 
+MOST_DIGITS = 18
+"""Longest text of a count that is read without looking at every character of its own. Longer ones
+are read as other numbers are.
+"""
+
 SUM_TOLERANCE = Fraction(1, 10**6)
 """Largest distance of a sum of probabilities from 1. Printed tables are rounded, so some distance
 is allowed; a larger one is a mistake."""
@@ -117,8 +122,10 @@ def exact_table(
     sensitive = _variable(row_labels, layout.row_title, len(cells), "row")
     useful = _variable(column_labels, layout.column_title, len(cells[0]), "column")
     # The usual case needs no fractions.
-    if what == "count" and _are_counts(cells):
-        return without_empty(sensitive, useful, cells)
+    if what == "count":
+        counts = _without_text(cells)
+        if _are_counts(counts):
+            return without_empty(sensitive, useful, counts)
     values: list[list[Fraction]] = []
     for s, row in enumerate(cells):
         entries: list[Fraction] = []
@@ -260,6 +267,25 @@ def _symbol(label: Any, what: str) -> tuple[str, ...]:
             raise InputError(f"a {what} is missing ({quoted(cast('object', label))})")
         texts.append(text)
     return tuple(texts)
+
+
+def _without_text(cells: Sequence[Sequence[Any]]) -> Sequence[Sequence[Any]]:
+    """The cells as integers if all of them are texts of a few digits, as in most files.
+
+    Otherwise as they are.
+    """
+    counts: list[list[int]] = []
+    for row in cells:
+        if set(map(type, row)) != {str}:
+            return cells
+        # The text of all of them has no other character; an empty cell would not show in it.
+        digits = "".join(row)
+        if not (digits.isascii() and digits.isdigit()) or "" in row:
+            return cells
+        if max(map(len, row)) > MOST_DIGITS:
+            return cells
+        counts.append(list(map(int, row)))
+    return counts
 
 
 def _are_counts(cells: Sequence[Sequence[Any]]) -> bool:

@@ -17,9 +17,9 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.arrow_arrays import arrow_texts
-from mechdesign.formats.cell_forms import plain_spelling
 from mechdesign.formats.cells import Encoded
 from mechdesign.formats.distinct import distinct_records
+from mechdesign.formats.spellings import plain_spelling
 from mechdesign.tables.cell_values import kind_of, number_of
 from mechdesign.tables.columns import RecordFault
 from mechdesign.tables.people import (

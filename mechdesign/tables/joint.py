@@ -29,8 +29,7 @@ from mechdesign.core.balls import MOST_RECORDS
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import listed, quoted
-from mechdesign.formats.cell_forms import CellForm
-from mechdesign.formats.cells import encode
+from mechdesign.formats.cells import CellForm, encode
 from mechdesign.formats.column_names import TEXT_NAMES
 from mechdesign.tables.bin_edges import bins_for, days_remedy, spec_of, specs_by_column
 from mechdesign.tables.bins import Bins
@@ -413,7 +412,7 @@ class Joint(Displayed):
         protect_each : bool
             Several sensitive columns are each protected for themselves, and not their combinations.
         normalise, trim, missing_codes
-            The form in which cells are compared (`formats.cell_forms.CellForm`), here and when the
+            The form in which cells are compared (`formats.cells.CellForm`), here and when the
             channel is applied.
 
         Raises

@@ -22,8 +22,7 @@ from mechdesign.core.files import PathLike, on_failure
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.arrow_arrays import arrow_texts
-from mechdesign.formats.cell_forms import CellForm
-from mechdesign.formats.cells import Encoded, encoded_columns
+from mechdesign.formats.cells import CellForm, Encoded, encoded_columns
 from mechdesign.formats.column_names import misread
 from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.opening import Source, open_source

@@ -22,8 +22,7 @@ from mechdesign.core.errors import FileError, InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import listed, quoted
-from mechdesign.formats.cell_forms import CellForm
-from mechdesign.formats.cells import Encoded, as_whole, encoded_columns
+from mechdesign.formats.cells import CellForm, Encoded, as_whole, encoded_columns
 from mechdesign.formats.column_names import require_column
 from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.opening import Source, files_of, is_folder, open_source

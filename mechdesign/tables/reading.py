@@ -49,8 +49,7 @@ from typing import Any
 from mechdesign.core.errors import FileError, InputError, errors_naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.wording import escaped, listed, quoted
-from mechdesign.formats.cell_forms import CellForm
-from mechdesign.formats.cells import Encoded, empty_as_missing, encode
+from mechdesign.formats.cells import CellForm, Encoded, empty_as_missing, encode
 from mechdesign.formats.column_names import misread, require_column
 from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.opening import (

@@ -40,8 +40,13 @@ from mechdesign.core.arguments import HOW_WRITTEN, fraction_of_text, repeated
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import quoted
-from mechdesign.formats.cell_forms import CellForm, Normalisation, alike_notice
-from mechdesign.formats.cells import Encoded, as_whole, encoded_columns
+from mechdesign.formats.cells import (
+    CellForm,
+    Encoded,
+    Normalisation,
+    as_whole,
+    encoded_columns,
+)
 from mechdesign.formats.column_names import require_column
 from mechdesign.formats.distinct import (
     Numbering,
@@ -49,6 +54,7 @@ from mechdesign.formats.distinct import (
     distinct_numbers,
     distinct_records,
 )
+from mechdesign.formats.spellings import alike_notice
 from mechdesign.tables.cell_values import (
     REFUSE,
     CellRules,
@@ -167,6 +173,9 @@ is not counted (``drop``; ``marginal`` and ``output:LABEL`` also say what `apply
 MOST_SYMBOLS = 1 << 31
 """Bound of the numbers of symbols, so that a pair of them is one integer. Memory ends long
 before."""
+
+MOST_CELLS = 1 << 25
+"""Most cells of a table: some 1.5 GB at the peak, because the counts are Python integers."""
 
 LARGEST_SUM = 2**63
 """Bound of sums of weights that are added as machine integers."""
@@ -479,6 +488,7 @@ class Tally:
                 f"the column {quoted(min(mixed))} holds floats in one part of the table and other "
                 "cells in another, so that one number has two texts; give it one type"
             )
+        self._check_size()
         rows = self._without_decimal_points(
             self._sensitive.texts, self.roles.sensitive, notices
         )
@@ -506,6 +516,18 @@ class Tally:
         counts = scaled(masses, sensitive, useful)
         # Weights of zero give symbols without mass.
         return without_empty(sensitive, useful, counts, tuple(notices))
+
+    def _check_size(self) -> None:
+        """Refuse a table that would not fit into memory, before it is made."""
+        if self.cells <= MOST_CELLS:
+            return
+        sensitive, useful = len(self._sensitive), len(self._useful)
+        raise InputError(
+            f"the sensitive column {quoted(','.join(self.roles.sensitive))} has {sensitive:,} "
+            f"different values, and {quoted(','.join(self.roles.useful))} has {useful:,}: a table "
+            f"of both has {self.cells:,} cells, more than memory is planned for; name columns "
+            "with fewer values, or sort numbers into classes first"
+        )
 
     def _without_decimal_points(
         self, symbols: tuple[Symbol, ...], columns: Sequence[str], notices: list[str]

@@ -33,7 +33,7 @@ def design(
     of the search at which its gap is wanted.
     """
     from mechdesign.core.errors import SolverFailure
-    from mechdesign.mechanisms.designing import design as run
+    from mechdesign.mechanisms.design_call import design as run
     from mechdesign.notions import ALIP
     from tests.cases.designs import dirichlet_table, uniform_table
 

@@ -35,7 +35,7 @@ def _one_core():
 
 @pytest.fixture
 def channel(tmp_path, adult):
-    from mechdesign.mechanisms.designing import design
+    from mechdesign.mechanisms.design_call import design
     from mechdesign.notions import ALIP
 
     path = tmp_path / "channel.json"

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from mechdesign.mechanisms import rules
-from mechdesign.mechanisms.designing import design
+from mechdesign.mechanisms.design_call import design
 from mechdesign.notions import ALIP
 from mechdesign.tables.joint import Joint
 from solvers import Envelope, lower_envelope

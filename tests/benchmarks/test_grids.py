@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from mechdesign.mechanisms.designing import design
+from mechdesign.mechanisms.design_call import design
 from mechdesign.notions import ALIP
 from mechdesign.tables.joint import Joint
 from tests.benchmarks.measuring import Timing, alternately, seconds, table

@@ -57,7 +57,7 @@ def cost(folder, *arguments):
 
 def test_ten_million_readings(tmp_path, adult):
     """30 days of 333,333 households, one symbol of a channel beside each reading."""
-    from mechdesign.mechanisms.designing import design
+    from mechdesign.mechanisms.design_call import design
     from mechdesign.notions import ALIP
 
     design(adult, ALIP.from_epsilon(2.0)).channel.save(tmp_path / "channel.json")

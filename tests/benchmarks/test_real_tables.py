@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from mechdesign.mechanisms.classes import classes
-from mechdesign.mechanisms.designing import design
+from mechdesign.mechanisms.design_call import design
 from mechdesign.mechanisms.posteriors import posteriors
 from mechdesign.notions import ALIP
 from mechdesign.tables.joint import Joint

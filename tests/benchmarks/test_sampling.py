@@ -7,7 +7,7 @@ import pytest
 
 from mechdesign.formats import _rowhash
 from mechdesign.formats.arrow_arrays import arrow_offsets, arrow_texts
-from mechdesign.mechanisms.designing import design
+from mechdesign.mechanisms.design_call import design
 from mechdesign.notions import ALIP
 from mechdesign.release.draws import Identifiers, Key, RowNumbers, Sampler
 from tests.benchmarks.measuring import alternately, seconds, table

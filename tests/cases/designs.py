@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from mechdesign.channel.channel import DENOMINATOR
-from mechdesign.mechanisms.designing import design
+from mechdesign.mechanisms.design_call import design
 from mechdesign.mechanisms.heuristics import heuristic
 from mechdesign.mechanisms.merged_sets import Risk
 from mechdesign.mechanisms.result import Design

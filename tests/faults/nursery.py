@@ -74,6 +74,7 @@ def preload() -> None:
     import mechdesign.jobs
     import mechdesign.jobs.side_files
     import mechdesign.leaks
+    from tests.ready_commands import finish_options
 
     inside = [
         f"{package.__name__}.{module.name}"
@@ -90,7 +91,7 @@ def preload() -> None:
             importlib.import_module(name)
     # What a process makes once, and forked ones need not make again.
     for command in ("apply", "run"):
-        mechdesign.cli.application.application(command)
+        finish_options(mechdesign.cli.application.application(command))
     mechdesign.jobs.side_files.template()
 
 

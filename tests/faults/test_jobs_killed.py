@@ -40,13 +40,13 @@ pytestmark = pytest.mark.skipif(
     sys.platform == "win32", reason="processes are forked and killed"
 )
 
-ROWS = 50_000
+ROWS = 30_000
 """Enough that reading, drawing and writing take most of the time, and signals land there."""
 
 LATE = 6
 """Most of a run is over when the first byte is written: about this part of it is left."""
 
-MEDIUM_ROWS = 20_000
+MEDIUM_ROWS = 12_000
 FEW_ROWS = 50
 
 COMMAND = (*APPLY, "in.csv", "out.csv", "--internal-manifest", "internal.json")

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(
     sys.platform == "win32", reason="processes are forked and killed"
 )
 
-ROWS = 50_000
+ROWS = 30_000
 FEW_ROWS = 60
 KILLED = -signal.SIGKILL
 

@@ -17,10 +17,10 @@ import pytest
 from mechdesign.auditing.verdict import audit_on_table
 from mechdesign.channel.channel import Channel
 from mechdesign.cli import main
-from mechdesign.cli.progress import Work
+from mechdesign.cli.console import Work
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.mechanisms import rules
-from mechdesign.mechanisms.designing import design
+from mechdesign.mechanisms.design_call import design
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import (
     ALIP,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mechdesign.comparison.run import compare
-from mechdesign.mechanisms.designing import design
+from mechdesign.mechanisms.design_call import design
 from mechdesign.notions import ALIP, LDP, AlphaLift, Chi2Lift, L1Lift
 from mechdesign.tables.joint import Joint
 from tests.cases.designs import merged_by_risk, normalised

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mechdesign.mechanisms.designing import design
+from mechdesign.mechanisms.design_call import design
 from mechdesign.notions import ALIP, LDP
 from mechdesign.tables.joint import Joint
 from tests.cases.designs import normalised

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mechdesign.mechanisms.designing import design
+from mechdesign.mechanisms.design_call import design
 from mechdesign.mechanisms.heuristics import HEURISTICS
 from mechdesign.notions import ALIP, to_record
 from tests.cases.designs import (

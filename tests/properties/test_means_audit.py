@@ -17,7 +17,7 @@ from mechdesign.auditing.measures import measure
 from mechdesign.auditing.verdict import audit_on_table, failing_outputs
 from mechdesign.channel.channel import Channel
 from mechdesign.core.wording import order_of
-from mechdesign.mechanisms.designing import design
+from mechdesign.mechanisms.design_call import design
 from mechdesign.notions import AlphaLift, Chi2Lift, L1Lift
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable

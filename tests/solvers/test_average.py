@@ -260,7 +260,7 @@ def test_the_time_limit_holds(shape):
             "mi",
             0.05 * full_leakage(joint, "mi"),
             tolerance=1e-9,
-            time_limit=0.5,
+            time_limit=0.3,
             progress=moments.append,
         )
     assert found.status is EnvelopeStatus.TIME_LIMIT

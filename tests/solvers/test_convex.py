@@ -190,7 +190,7 @@ def test_points_outside_return_to_the_boundary_on_their_supports():
 def test_the_time_limit_is_kept():
     convex, point = problem(1, 6, 250, 0.004)
     with ends_by_itself():
-        found = convex_envelope(convex, point, gap=1e-9, time_limit=1.0)
+        found = convex_envelope(convex, point, gap=1e-9, time_limit=0.4)
     assert found.status is EnvelopeStatus.TIME_LIMIT
     assert found.bound <= found.value
 

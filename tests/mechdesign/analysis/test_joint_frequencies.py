@@ -145,7 +145,7 @@ def test_a_value_of_no_record_is_fitted_as_nothing(channel):
 def test_intervals_cover(channel, target):
     rng = np.random.default_rng(21)
     joint = np.array([[0.3, 0.1], [0.1, 0.25], [0.05, 0.2]])
-    runs = 400
+    runs = 200
     n = 600
     level = 0.9
     covered = np.zeros((3, 2))

@@ -182,12 +182,12 @@ def test_a_moved_law_is_corrected(moved, frame):
     by_job = frame.groupby("job").hours.mean().to_numpy()
     corrected, plain = [], []
     draw = drawing(moved, frame)
-    for seed in range(200):
+    for seed in range(120):
         released = draw(seed)
         corrected.append(estimate_means(moved, released, "hours", ["job"]).estimates)
         numbers = released.astype({"hours": float})
         plain.append(numbers.groupby("job").hours.mean().to_numpy())
-    error = np.std(corrected, axis=0) / np.sqrt(200)
+    error = np.std(corrected, axis=0) / np.sqrt(120)
     assert (np.abs(np.mean(corrected, axis=0) - by_job) < 5 * error + 1e-9).all()
     assert (np.abs(np.mean(plain, axis=0) - by_job) > 5 * error + 1e-9).any()
 
@@ -336,7 +336,7 @@ def people():
 
 @pytest.mark.parametrize("kind", FILLED)
 def test_filled_boxes_have_estimates_like_rows(kind, people):
-    """80 releases of one table: shares, means and slopes are centred, and their spread is the
+    """50 releases of one table: shares, means and slopes are centred, and their spread is the
     standard error of the draws.
     """
     asked = {"release": RELEASED, "confidence": 0.9, "fill": True, **FILLED[kind]}
@@ -356,7 +356,7 @@ def test_filled_boxes_have_estimates_like_rows(kind, people):
     }
     found: dict[str, list[np.ndarray]] = {name: [] for name in true}
     errors: dict[str, np.ndarray] = {}
-    for seed in range(80):
+    for seed in range(50):
         released = md.sanitise(people, made.channel, insecure_seed=seed)
         means = md.estimate(
             made.channel, released, mean="hours", by="job", target="records"
@@ -384,11 +384,11 @@ def test_filled_boxes_have_estimates_like_rows(kind, people):
         drawn = np.array(found[name])
         centred = np.abs(drawn.mean(axis=0) - np.asarray(expected))
         # What no draw moves is exact, up to rounding.
-        assert (centred < 4.5 / np.sqrt(80) * errors[name] + 1e-9).all(), name
-        # Of 80 draws a standard deviation is off by a twelfth; four times that is allowed.
+        assert (centred < 4.5 / np.sqrt(50) * errors[name] + 1e-9).all(), name
+        # Of 50 draws a standard deviation is off by a tenth; four times that is allowed.
         moves = errors[name] > 0.0
         ratio = drawn.std(axis=0, ddof=1)[moves] / errors[name][moves]
-        assert 0.66 < ratio.min() <= ratio.max() < 1.4, name
+        assert 0.6 < ratio.min() <= ratio.max() < 1.4, name
 
 
 @pytest.mark.filterwarnings("ignore:the released column .* has the type str")
@@ -418,3 +418,63 @@ def test_boxes_whose_stratum_releases_nothing(people):
     released = silent.apply(rare[rare.k != "w"], insecure_seed=1)
     (found,) = md.estimate(silent, released, ["job"])
     assert found.records == (rare.k == "v").sum()
+
+
+def shifted(offset, unit):
+    """Numbers far from zero, very large or very small, and a release that keeps all of them."""
+    rng = np.random.default_rng(2)
+    x = rng.integers(0, 4, 300)
+    y = 2 * x + rng.integers(0, 3, 300)
+    frame = pd.DataFrame(
+        {
+            "income": rng.choice(["high", "low"], 300),
+            "x": [repr(offset + int(k) * unit) for k in x],
+            "y": [repr(offset + int(k) * unit) for k in y],
+        }
+    )
+    design = md.design(frame, md.LIP(3.0), sensitive="income", release=["x", "y"])
+    return design.channel, frame[["x", "y"]], x, y
+
+
+@pytest.mark.parametrize(
+    ("offset", "unit"), [(10**9, 1), (0, 1e200), (0, 1e-200), (16 * 10**11, 1)]
+)
+def test_errors_hold_for_large_small_and_distant_numbers(offset, unit):
+    channel, released, x, y = shifted(offset, unit)
+    mean = estimate_means(channel, released, "y")
+    error = np.sqrt(y.var(ddof=1) / len(y))
+    assert mean.estimates[0] == pytest.approx(offset + unit * y.mean(), rel=1e-14)
+    assert mean.standard_errors[0] == pytest.approx(unit * error, rel=1e-6)
+    slope = estimate_regression(channel, released, "y", ["x"])
+    centred = x - x.mean()
+    beta = centred @ y / (centred @ centred)
+    residuals = y - y.mean() - beta * centred
+    variance = (centred**2 @ residuals**2) / (centred @ centred) ** 2
+    assert slope.estimates[1] == pytest.approx(beta, rel=1e-6)
+    expected = np.sqrt(variance * len(y) / (len(y) - 2))
+    assert slope.standard_errors[1] == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_text_shows_the_width_of_an_interval():
+    """1e+09, 1e+09 to 1e+09 would claim that the mean is known."""
+    channel, released, _, y = shifted(10**9, 1)
+    found = estimate_means(channel, released, "y")
+    text = statistics_text(found, fixed=False, kept=True)
+    assert f"{10**9 + y.mean():.13g}" in text
+    assert f"{found.lower[0]:.13g} to {found.upper[0]:.13g}" in text
+
+
+def test_a_regression_of_equal_numbers_has_no_errors():
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame(
+        {
+            "income": rng.choice(["high", "low"], 60),
+            "x": rng.choice(["u", "v"], 60),
+            "y": 7,
+        }
+    )
+    design = md.design(frame, md.LIP(3.0), sensitive="income", release=["x", "y"])
+    found = estimate_regression(design.channel, frame[["x", "y"]], "y", ["x"])
+    assert found.estimates.tolist() == [7, 0]
+    assert np.isnan(found.standard_errors).all()
+    assert "equal numbers" in statistics_text(found, fixed=False, kept=True)

@@ -31,10 +31,9 @@ from mechdesign.app.releasing import (
 from mechdesign.app.server import rendered
 from mechdesign.app.session import Session, design_channel
 from mechdesign.cli import main
-from mechdesign.cli.design_options import OutputOptions
+from mechdesign.cli.design_options import OutputOptions, RowOptions
 from mechdesign.cli.options import ConfidenceOptions, SearchOptions
 from mechdesign.cli.released import KeptOptions
-from mechdesign.cli.row_options import RowOptions
 from mechdesign.cli.table_options import InputTable
 from mechdesign.core.errors import InputError
 from mechdesign.jobs.side_files import read_manifest

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from mechdesign.auditing import columns
 from mechdesign.auditing.columns import FEW, masses_by_output
-from mechdesign.auditing.demands import demands_of
-from mechdesign.auditing.extremes import LargestQuotients, extreme_lifts
+from mechdesign.auditing.lifts import LargestQuotients, demands_of, extreme_lifts
 from mechdesign.auditing.population_extremes import Population, Screen
 from mechdesign.notions import LIP
 from mechdesign.tables.confidence import confidence_set

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import mechdesign as md
 from mechdesign.auditing.columns import FilledCounts
-from mechdesign.auditing.demands import allowed_sides, demands_of, own_budgets
+from mechdesign.auditing.lifts import allowed_sides, demands_of, own_budgets
 from mechdesign.channel.record import ChannelRecord
 from mechdesign.notions import to_record
 from mechdesign.tables.variable import Variable

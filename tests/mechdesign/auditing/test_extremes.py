@@ -10,10 +10,10 @@ from unittest import mock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechdesign.auditing import extremes
+from mechdesign.auditing import lifts
 from mechdesign.auditing.columns import directions
-from mechdesign.auditing.demands import Demand
-from mechdesign.auditing.extremes import (
+from mechdesign.auditing.lifts import (
+    Demand,
     LargestQuotients,
     extreme_lifts,
     output_masses,
@@ -107,7 +107,7 @@ def test_outputs_left_out_by_doubles_are_no_extremes(seed, size, secrets):
     names = tuple("stuv"[:secrets])
     demands = [Demand(counts, sums, names, lower, lower, 1.0)]
     every = extreme_lifts(columns, demands)
-    with mock.patch.object(extremes, "MANY_OUTPUTS", 0):
+    with mock.patch.object(lifts, "MANY_OUTPUTS", 0):
         assert extreme_lifts(columns, demands) == every
 
 
@@ -122,6 +122,6 @@ def test_few_outputs_of_many_are_compared_in_integers():
 
     budgets = (0.5, 0.5)
     table = Demand(((3, 1), (1, 2)), (4, 3), ("s", "t"), budgets, budgets, 1.0)
-    with mock.patch.object(extremes, "output_masses", masses):
+    with mock.patch.object(lifts, "output_masses", masses):
         extreme_lifts(columns, [table])
     assert 0 < len(compared) < 40

@@ -21,7 +21,7 @@ from mechdesign.auditing.measures import measure
 from mechdesign.channel.channel import DENOMINATOR as D
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
-from mechdesign.mechanisms.designing import design
+from mechdesign.mechanisms.design_call import design
 from mechdesign.notions import ALIP
 from mechdesign.report.plain_values import to_json
 from mechdesign.report.terminal import measures_text

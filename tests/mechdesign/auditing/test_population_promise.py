@@ -17,7 +17,7 @@ from mechdesign.auditing.population_extremes import OutOfTime
 from mechdesign.auditing.population_promise import population_promise
 from mechdesign.channel.channel import Channel
 from mechdesign.notions import ALIP, LDP, LIP, Chi2Lift
-from mechdesign.report.first_lines import _population_text
+from mechdesign.report.first_screen import _population_text
 from mechdesign.tables import confidence as confidence_module
 from mechdesign.tables.confidence import confidence_set
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mechdesign as md
-from mechdesign.auditing.demands import demands_of
+from mechdesign.auditing.lifts import demands_of
 from mechdesign.auditing.proofs import _frequencies, cost_bound, numbers_in
 from mechdesign.channel.output_cells import own_rows
 from mechdesign.channel.proof import CellCost, CostProof, EntropyProof, proof_in

@@ -12,8 +12,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import mechdesign as md
-from mechdesign.auditing.extremes import strata_of
 from mechdesign.auditing.measures import measure
+from mechdesign.auditing.strata import strata_of
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.output_cells import own_rows
 from mechdesign.channel.record import ChannelRecord

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mechdesign.auditing.extremes import log_upper
+from mechdesign.auditing.lifts import log_upper
 from mechdesign.auditing.verdict import Achieved, audit_on_table, failing_outputs
 from mechdesign.channel.channel import DENOMINATOR as D
 from mechdesign.channel.channel import Channel

@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 import json
+import re
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
@@ -417,6 +418,29 @@ def test_unknown_rows_get_an_output_only_where_nothing_is_given(policy):
     assert {*drawn} == ({*SYMBOLS} if "output" not in policy.unknown else {SYMBOLS[0]})
     with pytest.raises(InputError, match="releases 'sex' as it is, and an output for"):
         made().apply([record], insecure_seed=1, policy=policy)
+
+
+@pytest.mark.parametrize(
+    ("record", "publish", "without_given"),
+    [
+        (
+            ("F", "1", None),
+            "(missing='symbol'), or leave the record out of the file",
+            "or say what to publish (policy=Policy(missing='marginal'))",
+        ),
+        (
+            ("F", "1", "z"),
+            "correct it, or leave the record out of the file, or release it as the nearest row",
+            "correct it, or say what to publish for it",
+        ),
+    ],
+)
+def test_no_remedy_is_named_that_given_columns_forbid(record, publish, without_given):
+    with pytest.raises(InputError, match=re.escape(publish)) as caught:
+        made().apply([record], insecure_seed=1)
+    assert "say what to publish" not in str(caught.value)
+    with pytest.raises(InputError, match=re.escape(without_given)):
+        made(given=()).apply([record], insecure_seed=1)
 
 
 def test_public_channels_release_as_well():

@@ -47,6 +47,11 @@ class Run:
 
 
 @pytest.fixture(autouse=True)
+def _small_by_products(small_by_products):
+    """In all tests of commands."""
+
+
+@pytest.fixture(autouse=True)
 def _options_in_messages():
     """Messages name options, as where `main` runs."""
     token = NAMES_OPTIONS.set(True)

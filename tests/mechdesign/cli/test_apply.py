@@ -11,7 +11,6 @@ import os
 import random
 import subprocess
 import sys
-from pathlib import Path
 
 import pyarrow.csv
 import pyarrow.parquet as pq
@@ -168,22 +167,18 @@ def test_a_tab_can_be_typed(channel, folder, run):
         assert (folder / f"{k}.tsv").read_text().startswith("id\tjob\n1\t")
 
 
-def test_standard_input_and_output(channel, people):
-    command = [sys.executable, "-m", "mechdesign", "apply", channel]
-    root = os.fspath(Path(__file__).parents[3])
-    environment = os.environ | {"PYTHONPATH": root}
+def test_standard_input_and_output(ready, channel, people):
+    command = [*ready.program, "apply", channel]
     data = (people / "in.csv").read_bytes()
     streamed = subprocess.run(
         [*command, "-", "-"],
         input=data,
         capture_output=True,
-        env=environment,
         check=True,
     )
     assert streamed.stderr == b""
     subprocess.run(
         [*command, "in.csv", "out.csv"],
-        env=environment,
         check=True,
         capture_output=True,
     )
@@ -194,7 +189,6 @@ def test_standard_input_and_output(channel, people):
         [*command, "-", "-"],
         input=data + b"5,pilot,N,\n",
         capture_output=True,
-        env=environment,
     )
     assert bad.returncode == 2
     assert bad.stdout == b""

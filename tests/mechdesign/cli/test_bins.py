@@ -14,8 +14,8 @@ import mechdesign as md
 from mechdesign.channel.channel import Channel
 from mechdesign.cli import main
 from mechdesign.core.errors import InputError
-from mechdesign.mechanisms.by_rules import NUMBERS_OF_BINS
 from mechdesign.mechanisms.classes import many_numbers
+from mechdesign.mechanisms.number_of_bins import NUMBERS_OF_BINS
 from mechdesign.release.released_values import distance_text, moved
 
 BUDGET = ("--epsilon", "1")

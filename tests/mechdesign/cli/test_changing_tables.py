@@ -10,6 +10,7 @@ import pytest
 import mechdesign as md
 from mechdesign.core.errors import InputError
 from mechdesign.formats.csv import CsvSource
+from mechdesign.formats.inputs import RawInput, forget_state, inputs_held
 from mechdesign.formats.opening import open_source
 from mechdesign.formats.parquet import ParquetSource
 
@@ -81,6 +82,58 @@ def test_a_table_that_grows_is_refused(run, growing, table, verb):
     assert ended.code == 75, ended.err
     assert "t.csv changed while it was read" in ended.err
     assert "start again when it is complete" in ended.err
+
+
+@pytest.fixture
+def changing_between(monkeypatch):
+    """Makes a file grow by a record each time that a command has closed it."""
+
+    def change(path):
+        close = RawInput.close
+
+        def closed(raw):
+            close(raw)
+            if raw.name == str(path):
+                with open(path, "a") as stream:
+                    stream.write("a,x\n")
+
+        monkeypatch.setattr(RawInput, "close", closed)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "verb",
+    ["design", "rows", "assess", "judge", "inspect"],
+)
+def test_a_table_that_changes_between_two_passes_is_refused(
+    run, changing_between, table, verb
+):
+    joint = md.Joint.from_table(RECORDS, sensitive="group", useful="job")
+    channel = table.with_name("channel.json")
+    md.design(joint, md.ALIP(eps_l=1, eps_u=1)).channel.save(channel)
+    changing_between(table)
+    ended = run(*map(str, command_lines(table, channel)[verb]))
+    assert ended.code == 75, ended.err
+    assert "t.csv changed while it was read" in ended.err
+    assert "start again when it is complete" in ended.err
+
+
+def test_a_file_that_a_command_wrote_itself_may_be_read_again(table):
+    with inputs_held():
+        open_source(table).close()
+        table.write_text("group,job\na,x\n")
+        forget_state(table.parent)
+        with open_source(table) as source:
+            assert sum(batch.num_rows for batch in source.batches()) == 1
+
+
+def test_a_table_may_change_between_two_commands(run, table):
+    for record in ("a,x", "b,y"):
+        ended = run("assess", table, "--sensitive", "group")
+        assert ended.code == 0, ended.err
+        with open(table, "a") as stream:
+            stream.write(f"{record}\n")
 
 
 def pack(path):

@@ -44,12 +44,12 @@ def test_counts_that_no_records_have_are_weights(tmp_path, monkeypatch, run, rel
     assert "counts of records" in refused.err
 
 
-def test_a_first_screen_that_nobody_reads_is_no_error(tmp_path):
+def test_a_first_screen_that_nobody_reads_is_no_error(ready):
     reading, writing = os.pipe()
     os.close(reading)
     with open(writing, "w") as stream:
         done = subprocess.run(
-            [sys.executable, "-m", "mechdesign"],
+            ready.program,
             stdout=stream,
             stderr=subprocess.PIPE,
             text=True,
@@ -237,11 +237,11 @@ def test_a_working_folder_that_was_removed(tmp_path):
     )
 
 
-def test_a_terminal_without_a_width_has_a_help():
+def test_a_terminal_without_a_width_has_a_help(ready):
     helps = []
     for columns in ("0", "80"):
         done = subprocess.run(
-            [sys.executable, "-m", "mechdesign", "audit", "--help"],
+            [*ready.program, "audit", "--help"],
             env=os.environ | {"COLUMNS": columns},
             capture_output=True,
             text=True,

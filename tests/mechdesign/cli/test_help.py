@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 
 import pytest
 
@@ -42,10 +41,10 @@ def test_no_help_speaks_of_types(command, run):
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_is_shown_for_every_shell(shell):
+def test_completion_is_shown_for_every_shell(ready, shell):
     environment = {**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
     done = subprocess.run(
-        [sys.executable, "-m", "mechdesign", "--show-completion", shell],
+        [*ready.program, "--show-completion", shell],
         env=environment,
         capture_output=True,
         text=True,
@@ -55,7 +54,7 @@ def test_completion_is_shown_for_every_shell(shell):
     assert done.returncode == 0
 
 
-def test_options_are_completed():
+def test_options_are_completed(ready):
     environment = {
         **os.environ,
         "_MECHDESIGN_COMPLETE": "complete_bash",
@@ -63,7 +62,7 @@ def test_options_are_completed():
         "COMP_CWORD": "2",
     }
     done = subprocess.run(
-        [sys.executable, "-m", "mechdesign"],
+        ready.program,
         env=environment,
         capture_output=True,
         text=True,

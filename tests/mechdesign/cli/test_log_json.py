@@ -311,7 +311,8 @@ def test_the_command_line_leaves_warnings_and_logs_as_it_found_them(folder):
 @pytest.mark.parametrize("name", NAMES)
 def test_no_cell_is_in_a_log_of_success(commands, run, name):
     arguments, _ = commands[name]
-    err = run(*arguments, "--log-json").err
+    # 9.75 may be a moment, too.
+    err = re.sub(r'"(time|seconds)": [^,}]+', "", run(*arguments, "--log-json").err)
     assert not any(
         cell in err for cell in ("clerk", "baker", "smith", "weaver", "9.75")
     )
@@ -360,7 +361,7 @@ def test_symbols_from_all_over_the_world_and_hostile_ones_keep_their_line(folder
 
 IMPATIENT = """
 import signal, sys
-import mechdesign.cli.progress as work
+import mechdesign.cli.console as work
 from mechdesign.cli import main
 signal.signal(signal.SIGINT, signal.default_int_handler)
 work.PATIENCE, work.INTERVAL = 0.0, 0.02

@@ -223,6 +223,31 @@ def last_words(folder, arguments):
     return ended.stderr.splitlines()[-1]
 
 
+def test_a_name_that_the_locale_cannot_hold_has_a_remedy(folder):
+    (folder / "t.csv").write_text("größe,x\na,b\n", encoding="utf-8")
+    words = ["design", "t.csv", "--sensitive", "größe", "--useful", "y"]
+    hints = {}
+    for utf8_mode in ("0", "1"):
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "LC_ALL": "C",
+            "PYTHONUTF8": utf8_mode,
+            "PYTHONCOERCECLOCALE": "0",
+        }
+        ended = subprocess.run(
+            [sys.executable, "-m", "mechdesign", *words, "--epsilon", "1"],
+            env=environment,
+            capture_output=True,
+            check=False,
+        )
+        assert ended.returncode == 2
+        text = ended.stderr.decode("utf-8")
+        assert "there is no column" in text
+        hints[utf8_mode] = "set PYTHONUTF8=1" in text
+    assert hints == {"0": True, "1": False}
+
+
 def test_unicode_is_printed_in_any_locale(folder):
     (folder / "t.csv").write_text("g,x\na,é\nb,日本\na,日本\n", encoding="utf-8")
     environment = {

@@ -273,12 +273,15 @@ def test_a_release_that_identifies_more_exits_1(release, run):
     assert "epsilon-identifiable at the budget given: NO" in result.out
 
 
+@pytest.mark.filterwarnings("default::mechdesign.core.errors.Notice")
 def test_empty_cells_are_a_question(release, run):
     (release / "release.csv").write_text(RELEASE + "g,,1,hi,yes\n", encoding="utf-8")
     refused = run(*MEASURE)
     assert refused.code == 2
     assert "line 9: the column 'age' is empty there" in refused.err
-    assert run(*MEASURE, "--missing", "drop", "--json").record["records"] == 7
+    dropped = run(*MEASURE, "--missing", "drop", "--json")
+    assert dropped.record["records"] == 7
+    assert "release.csv: dropped 1 of 8 record(s) with an empty cell" in dropped.err
     assert run(*MEASURE, "--missing", "symbol", "--json").record["x_values"] == 7
 
 

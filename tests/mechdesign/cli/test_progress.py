@@ -10,9 +10,8 @@ import time
 
 import pytest
 
-from mechdesign.cli import progress as work_module
-from mechdesign.cli.console import Reporter
-from mechdesign.cli.progress import WINDOW, Meter, Reading, amounts, duration
+from mechdesign.cli import console as work_module
+from mechdesign.cli.console import WINDOW, Meter, Reading, Reporter, amounts, duration
 from mechdesign.core.progress import Progress, Step
 
 

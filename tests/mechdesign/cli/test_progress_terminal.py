@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[3]
 
 IMPATIENT = """
 import signal, sys
-import mechdesign.cli.progress as work
+import mechdesign.cli.console as work
 from mechdesign.cli import main
 signal.signal(signal.SIGINT, signal.default_int_handler)
 work.PATIENCE, work.INTERVAL = 0.02, 0.1
@@ -192,7 +192,7 @@ def test_ctrl_c_at_the_bar_leaves_a_terminal_in_order(ready, small, whole_group,
 
 @pytest.mark.parametrize("option", ["--quiet", "--log-json"])
 def test_no_bar_when_asked_for_none(ready, large, option):
-    session = Session(ready, large, "design", *LARGE, "--time-limit", "0.5", option)
+    session = Session(ready, large, "design", *LARGE, "--time-limit", "0.3", option)
     assert session.end() == 0
     assert "\x1b" not in session.seen
     lines = session.seen.splitlines()
@@ -207,7 +207,7 @@ def test_no_bar_when_asked_for_none(ready, large, option):
 
 def test_without_a_terminal_there_is_no_bar(large):
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "FORCE_COLOR": "1"}
-    command = [sys.executable, "-c", IMPATIENT, "design", *LARGE, "--time-limit", "0.5"]
+    command = [sys.executable, "-c", IMPATIENT, "design", *LARGE, "--time-limit", "0.1"]
     done = subprocess.run(
         command, cwd=large, env=environment, capture_output=True, text=True, check=True
     )
@@ -234,11 +234,10 @@ def test_a_closed_standard_error_takes_no_other_place(large):
     assert json.loads(done.stdout)["verified"] is True
 
 
-def test_a_reader_of_the_results_that_goes_away_is_no_verdict(channel):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "mechdesign", "show", str(channel)]
+def test_a_reader_of_the_results_that_goes_away_is_no_verdict(ready, channel):
+    command = [*ready.program, "show", str(channel)]
     with subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
         process.stdout.close()
         assert process.stderr.read() == b""

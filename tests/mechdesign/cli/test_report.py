@@ -12,11 +12,15 @@ import pytest
 import mechdesign as md
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord
-from mechdesign.cli import console
+from mechdesign.cli import failures
 from mechdesign.cli import report as report_files
+from mechdesign.comparison import curve
 from mechdesign.notions import MaxLift
 from mechdesign.report import collect
 from mechdesign.tables.joint import Joint
+
+ALL_FACTORS = curve.FACTORS
+"""The budgets of a curve outside of these tests (`small_by_products`)."""
 
 MICRO = ("--sensitive", "group", "--useful", "job", "--epsilon", "1")
 
@@ -161,7 +165,8 @@ def test_json_has_the_paths(folder, run):
     )
 
 
-def test_the_curve_has_as_much_time_as_is_asked(folder, run):
+def test_the_curve_has_as_much_time_as_is_asked(folder, run, monkeypatch):
+    monkeypatch.setattr(curve, "FACTORS", ALL_FACTORS)
     micro = ("design", "records.csv", *MICRO, "--report", "r.json")
     assert run(*micro, "--curve", "0").code == 0
     found = json.loads((folder / "r.json").read_text(encoding="utf-8"))
@@ -458,7 +463,7 @@ def test_ctrl_c_says_what_is_there(folder, run, monkeypatch):
     assert files(folder) == {"records.csv", "counts.csv", "c.json"}
     result = run("design", "records.csv", *MICRO, "--report", "r.md")
     assert "interrupted; nothing was written" in result.err
-    assert console.Interrupted.exit_code == 130
+    assert failures.Interrupted.exit_code == 130
 
 
 FULL = OSError(28, "No space left on device")

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from mechdesign.core import documents
 from mechdesign.core.documents import (
     Digest,
     FileDocument,
@@ -151,3 +152,22 @@ def test_a_schema_says_what_the_model_says():
         schema["$defs"]["Entry"]["properties"]["digest"]["pattern"] == "^[0-9a-f]{64}$"
     )
     assert schema["required"] == ["format", "version", "sha256", "name", "share"]
+
+
+def test_versions_of_packages_are_read_once(monkeypatch):
+    """A release of a folder states them for every file."""
+    read = []
+
+    def version(package):
+        read.append(package)
+        return "1.0"
+
+    monkeypatch.setattr(documents, "version", version)
+    documents.package_version.cache_clear()
+    try:
+        found = documents.versions(), documents.versions()
+    finally:
+        documents.package_version.cache_clear()
+    assert found[0] == found[1]
+    assert found[0]["numpy"] == "1.0"
+    assert read == [*documents.PACKAGES]

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 import mechdesign as md
 from mechdesign.core.errors import InputError
-from mechdesign.core.wording import escaped, quoted
-from mechdesign.formats.cell_forms import CellForm, alike_groups, alike_notice, look
+from mechdesign.core.wording import escaped, look, quoted
+from mechdesign.formats.cells import CellForm
+from mechdesign.formats.spellings import alike_groups, alike_notice
 from mechdesign.report.wording import label
 
 E_ACUTE = "caf\u00e9"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import re
 import subprocess
 import sys
 import zipfile
@@ -17,7 +18,8 @@ from pyarrow import feather, orc
 import mechdesign as md
 from mechdesign.cli import main
 from mechdesign.core.errors import InputError, Notice
-from mechdesign.formats.column_names import lines_above_header
+from mechdesign.core.wording import quoted
+from mechdesign.formats.column_names import lines_above_header, require_column
 from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.opening import all_rows, open_source
 from mechdesign.leaks.doctor import text_symptoms
@@ -117,6 +119,44 @@ def test_the_rows_of_qualtrics_below_the_header_are_no_people(tmp_path):
         header_and_rows(path)
     path.write_text("Q1,Q2\n" + people + codes)
     assert len(header_and_rows(path)[1]) == 3
+
+
+@pytest.mark.parametrize("first", ["sep=;", '"sep=;"', "SEP=;", "sep=;;"])
+def test_a_line_that_tells_excel_the_separator_is_no_header(tmp_path, first):
+    path = tmp_path / "table.csv"
+    path.write_text(first + "\njob;age\n" + "clerk;20\n" * 5)
+    said = (
+        r"the header is the second one: skip it \(skip_lines='1'\), and say what separates cells "
+        r"\(delimiter=';'\)"
+    )
+    with open_source(path) as source, pytest.raises(InputError, match=said):
+        require_column("job", source.header)
+    header, rows = header_and_rows(path, skip_lines=1, delimiter=";")
+    assert header == ["job", "age"]
+    assert len(rows) == 5
+
+
+def test_a_comma_in_the_line_for_excel_makes_no_other_header(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("sep=,\njob,age,town\n" + "clerk,20,n\n" * 5)
+    with pytest.raises(InputError, match=r"skip what stands .* \(skip_lines='1'\)$"):
+        header_and_rows(path)
+
+
+@pytest.mark.parametrize(
+    ("asked", "there"),
+    [
+        ("use", "\u200buse"),
+        ("use", "use\t"),
+        ("\u00fcse", "u\u0308se"),
+        ("use", "use\xa0"),
+    ],
+)
+def test_a_name_that_looks_like_the_one_that_is_asked_for_is_named(asked, there):
+    """Not the nearest name by its letters, which may be that of another column."""
+    said = f"{re.escape(quoted(there))} looks nearly the same, .*: write that name anew"
+    with pytest.raises(InputError, match=said):
+        require_column(asked, ("sec", there, "reg"))
 
 
 @pytest.mark.parametrize("lines", ["auto", 0])

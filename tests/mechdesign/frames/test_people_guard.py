@@ -66,6 +66,27 @@ def test_a_design_from_a_frame_says_what_people_reach_together(frame, kind, more
     assert ("all records of a person together, each drawn" in message) == (not more)
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        lambda frame: frame.assign(id=frame.id.str[1:].astype("float16")),
+        lambda frame: as_view(arrow(frame), "id"),
+        lambda frame: as_view(arrow(frame), "job"),
+    ],
+    ids=["half", "view", "other"],
+)
+def test_columns_that_their_library_does_not_group_are_looked_at(frame, kind):
+    with pytest.warns(UserWarning, match=NAMED):
+        md.design(kind(frame), md.LIP(0.5), **ASKED)
+
+
+def as_view(table, name):
+    """The table with the texts of a column as views of them."""
+    texts = table.column(name).cast(pa.string()).combine_chunks()
+    views = pa.array(texts.to_pylist(), pa.string_view())
+    return table.set_column(table.column_names.index(name), name, views)
+
+
 def test_a_column_without_a_name_is_looked_at_as_well(frame):
     """narwhals groups by no empty name, and such an index comes back from a CSV."""
     with pytest.warns(UserWarning, match="the column '' names 120 people"):

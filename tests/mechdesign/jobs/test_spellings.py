@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from mechdesign.core.errors import InputError
-from mechdesign.formats import cell_forms as spellings
-from mechdesign.formats.cell_forms import plain_spelling
+from mechdesign.formats import spellings
+from mechdesign.formats.spellings import plain_spelling
 from mechdesign.jobs.identified_records import IdentifiedRecords
 from mechdesign.jobs.ledger import Ledger
 from mechdesign.jobs.past_releases import history_of

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import mechdesign as md
-from mechdesign.formats.cell_forms import CellForm
+from mechdesign.formats.cells import CellForm
 from mechdesign.judging import instruments
 from mechdesign.judging.groups import groups_of
 from mechdesign.judging.instruments import (

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import mechdesign as md
 from mechdesign.core.errors import InputError
-from mechdesign.formats.cell_forms import CellForm
+from mechdesign.formats.cells import CellForm
 from mechdesign.judging import known_cells
 from mechdesign.judging import own_row as nearest_rows
 from mechdesign.judging.analysts import column_variation, impossible_share, regression

@@ -92,3 +92,20 @@ def test_whole_numbers_beyond_two_to_53_are_told_apart():
     assert stands_for("9007199254740993.0", identifiers) == ["9007199254740993"]
     assert stands_for("9007199254740992", identifiers[1:]) == []
     assert stands_for("1e16", ("10000000000000000", "1")) == ["10000000000000000"]
+
+
+@pytest.mark.parametrize(
+    ("value", "inside"),
+    [
+        ("[9007199254740993, 9007199254740995)", [1, 2]),
+        ("(9007199254740993, 9007199254740995]", [2, 3]),
+        ("9007199254740992-9007199254740993", [0, 1]),
+        (">9007199254740993", [2, 3]),
+        ("<=9007199254740992", [0]),
+        ("9007199254740995+", [3]),
+    ],
+)
+def test_ends_of_intervals_are_exact_where_doubles_are_not(value, inside):
+    """Two of these whole numbers are always the same double."""
+    identifiers = tuple(str(2**53 + k) for k in range(4))
+    assert stands_for(value, identifiers) == [identifiers[k] for k in inside]

@@ -20,6 +20,8 @@ from mechdesign.core.errors import InputError
 from mechdesign.leaks import assessment, learners
 from mechdesign.leaks.assessment import assess, every_symbol_sampled
 
+pytestmark = pytest.mark.usefixtures("small_by_products")
+
 ROWS = st.lists(
     st.tuples(st.sampled_from("abc"), st.sampled_from("xyz"), st.sampled_from("st")),
     min_size=2,

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError
 from mechdesign.formats import csv_blocks, distinct
-from mechdesign.formats.cell_forms import CellForm
+from mechdesign.formats.cells import CellForm
 from mechdesign.leaks import coded_table as module
 from mechdesign.leaks import disclosure, learners
 from mechdesign.leaks.assessment import assess
@@ -505,7 +505,7 @@ def test_the_memory_does_not_grow_by_form_or_refusal(
     monkeypatch.setattr(csv_blocks, "BLOCK", 1 << 14)
     monkeypatch.setattr(module, "MOST_CELLS", 20_000)
     monkeypatch.setattr(learners, "MOST_RECORDS", 500)
-    peaks, sizes = [], (20_000, 40_000)
+    peaks, sizes = [], (10_000, 30_000)
     options = {"sensitive": "ill", "form": form, "missing": missing}
     for size in sizes:
         different(tmp_path / "in.csv", size)
@@ -520,7 +520,7 @@ def test_the_memory_of_different_rows_does_not_grow(
     monkeypatch.setattr(csv_blocks, "BLOCK", 1 << 14)
     monkeypatch.setattr(module, "MOST_CELLS", 40_000)
     monkeypatch.setattr(learners, "MOST_RECORDS", 500)
-    costs, sizes = [], (20_000, 40_000, 80_000)
+    costs, sizes = [], (10_000, 20_000, 40_000)
     for size in sizes:
         different(tmp_path / "in.csv", size, people=person is not None)
         costs.append(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import mechdesign as md
 from mechdesign.core.errors import InputError
-from mechdesign.formats.cell_forms import CellForm
+from mechdesign.formats.cells import CellForm
 from mechdesign.formats.csv_text import TextOptions
 from mechdesign.leaks.coded_table import CodedColumn, CodedTable
 from mechdesign.leaks.doctor import missing_codes, table_symptoms, text_symptoms
@@ -240,6 +243,37 @@ def test_an_identifier_is_no_secret(frame):
         InputError, match=r"own in the sensitive column 'id': it names records"
     ):
         md.assess(frame, sensitive="id")
+
+
+def test_columns_that_identify_together_are_no_secret():
+    table = {
+        "town": [str(k // 20) for k in range(400)],
+        "day": [str(k % 20) for k in range(400)],
+        "job": ["clerk", "nurse"] * 200,
+    }
+    frame = pa.table(table)
+    with pytest.raises(
+        InputError, match=r"own in the sensitive column 'town,day': it names records"
+    ):
+        md.assess(frame, sensitive=["town", "day"])
+    assert md.assess(frame, sensitive=["town", "job"]).columns
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("\u200bjob", r"'\\u200bjob' has characters that are hard to see or to type"),
+        ("job ", r"'job\\x20' has characters that are hard to see or to type"),
+        ("Job", None),
+    ],
+)
+def test_names_of_columns_that_nobody_can_type_are_named(frame, name, said):
+    names = [name if old == "job" else old for old in frame.column_names]
+    symptoms = md.assess(frame.rename_columns(names), sensitive="income").symptoms
+    texts = [symptom.text for symptom in symptoms if symptom.kind == "name"]
+    assert bool(texts) == (said is not None)
+    if said is not None:
+        assert re.search(said, texts[0])
 
 
 def test_the_page_begins_with_it(frame):

@@ -7,7 +7,7 @@ import pytest
 
 from mechdesign.auditing.verdict import audit_on_table
 from mechdesign.core.errors import InputError
-from mechdesign.mechanisms.designing import design
+from mechdesign.mechanisms.design_call import design
 from mechdesign.mechanisms.search_options import RESPONSE as NAME
 from mechdesign.notions import ALIP, LDP
 from mechdesign.tables.joint import Joint

@@ -16,7 +16,7 @@ import pytest
 from mechdesign.auditing.verdict import audit_on_table
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
-from mechdesign.mechanisms.designing import design
+from mechdesign.mechanisms.design_call import design
 from mechdesign.mechanisms.request import MECHANISMS
 from mechdesign.notions import ALIP, LDP, LIP
 from mechdesign.tables.joint import Joint

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 import mechdesign as md
-from mechdesign.auditing.extremes import log_upper
+from mechdesign.auditing.lifts import log_upper
 from mechdesign.auditing.verdict import audit_on_table
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.file import file_digest
-from mechdesign.mechanisms.by_rules import information
+from mechdesign.mechanisms.earlier_releases import information
 from tests.cases.designs import notions_of, uniform_table
 from tests.oracles.joint_leakage import extremes
 from tests.oracles.stacked import optimum, rows_of

@@ -17,7 +17,7 @@ from mechdesign.mechanisms.box_design import (
     merge_proposals,
 )
 from mechdesign.mechanisms.box_request import BoxRequest
-from mechdesign.report.first_lines import proposal_lines
+from mechdesign.report.proposals import proposal_lines
 from mechdesign.tables.records import Records
 
 SYMBOLS = [f"x{k}" for k in range(8)]

@@ -12,7 +12,7 @@ import pytest
 
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.mechanisms import rules
-from mechdesign.mechanisms.designing import design
+from mechdesign.mechanisms.design_call import design
 from mechdesign.mechanisms.rounding import RoundingFailure
 from mechdesign.mechanisms.search_options import Search
 from mechdesign.notions import ALIP, LDP, LIP, MaxLift, MinLift

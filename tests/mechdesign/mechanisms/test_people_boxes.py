@@ -167,7 +167,7 @@ def test_shares_of_records_are_those_of_the_table_within_their_errors(frame, des
     table = frame["health"].value_counts(normalize=True)
     estimates: dict[str, list[float]] = {value: [] for value in table.index}
     errors: dict[str, list[float]] = {value: [] for value in table.index}
-    for seed in range(60):
+    for seed in range(40):
         released = design.channel.apply(frame, insecure_seed=seed)
         (found,) = md.estimate(design.channel, released, "health", target="records")
         for row in found.rows():

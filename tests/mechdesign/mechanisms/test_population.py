@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mechdesign import Channel, InputError, Joint, design
-from mechdesign.auditing.demands import allowed_sides
+from mechdesign.auditing.lifts import allowed_sides
 from mechdesign.auditing.population import audit_population
 from mechdesign.auditing.population import lift_limits as limits_of
 from mechdesign.core.errors import SolverFailure

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign.mechanisms import posteriors as module
-from mechdesign.mechanisms.designing import design
+from mechdesign.mechanisms.design_call import design
 from mechdesign.mechanisms.posteriors import posteriors
 from mechdesign.notions import L1Lift
 from mechdesign.tables.joint import Joint

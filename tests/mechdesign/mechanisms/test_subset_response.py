@@ -13,7 +13,7 @@ from mechdesign.auditing.verdict import audit_on_table
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.progress import Step
 from mechdesign.mechanisms import rules
-from mechdesign.mechanisms.designing import design
+from mechdesign.mechanisms.design_call import design
 from mechdesign.mechanisms.rounding import RoundingFailure
 from mechdesign.mechanisms.search_options import RESPONSE as NAME
 from mechdesign.notions import (

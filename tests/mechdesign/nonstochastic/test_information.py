@@ -112,6 +112,19 @@ def test_the_full_range_alone_bounds_no_capacity():
     assert bounds.upper - bounds.lower < 1e-14
 
 
+def test_no_code_is_searched_for_that_the_upper_bound_excludes(monkeypatch):
+    """The theta number sqrt(5) leaves 11 words of three uses, and the code of two uses is worth 5 ** 1.5 > 11."""
+    searched = []
+
+    def watched(joint, *, uses=1, **options):
+        searched.append(uses)
+        return one_shot_code(joint, uses=uses, **options)
+
+    monkeypatch.setattr(zero_error, "one_shot_code", watched)
+    assert capacity_bounds(PENTAGON).code.size == 5
+    assert searched == [1, 2]
+
+
 def test_one_use_is_not_the_capacity():
     """Farokhi and Ding 2020, Remark 2, takes C0 for the one-shot value; the pentagon has more
     (Shannon).

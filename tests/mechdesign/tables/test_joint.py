@@ -22,6 +22,24 @@ def exact_lift(counts, s, x) -> Fraction:
     return Fraction(counts[s][x], column) / Fraction(sum(counts[s]), total)
 
 
+def test_texts_of_digits_are_the_counts():
+    counts = [["3", "010"], ["0", "999999999999999999"]]
+    assert Joint.from_counts(counts) == Joint.from_counts([[3, 10], [0, 10**18 - 1]])
+
+
+@pytest.mark.parametrize("text", ["5", " 5", "+5", "5.0", "50e-1", "0" * 30 + "5"])
+def test_other_texts_beside_digits_are_the_same_counts(text):
+    """None of them goes by the way of digits alone, but the first."""
+    counts = Joint.from_counts([["1", text], ["3", "4"]])
+    assert counts == Joint.from_counts([[1, 5], [3, 4]])
+
+
+@pytest.mark.parametrize("text", ["", "²", "١", "1_0", "1 0", "-1", "0.5"])
+def test_what_is_no_text_of_a_count_is_refused_beside_digits(text):
+    with pytest.raises(InputError, match="the count at row 's0', column 'x1' is"):
+        Joint.from_counts([["1", text], ["3", "4"]])
+
+
 positive_tables = st.tuples(st.integers(1, 5), st.integers(2, 6)).flatmap(
     lambda shape: st.lists(
         st.lists(

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mechdesign as md
-from mechdesign.core.errors import NAMES_OPTIONS
+from mechdesign.core.errors import NAMES_OPTIONS, InputError
+from mechdesign.tables import tally
 from mechdesign.tables.reading import read_joint
 
 WIDE = {"contingency": True}
@@ -193,3 +194,20 @@ def test_fractional_weights_have_a_way_in(write):
     assert joint.records is None
     again = md.Joint.from_counts([[1.25, 2.5], [3.75, 0.5]], weights=True)
     assert (again.counts, again.is_counts) == (joint.counts, False)
+
+
+def test_a_table_of_more_cells_than_memory_holds_is_refused_before_it_is_made(
+    monkeypatch,
+):
+    """Two columns of many values have the product of their numbers as cells."""
+    monkeypatch.setattr(tally, "MOST_CELLS", 30 * 40 - 1)
+    frame = pd.DataFrame({"s": [f"{k % 30}" for k in range(120)], "x": range(120)})
+    frame["x"] %= 40
+    said = (
+        r"the sensitive column 's' has 30 different values, and 'x' has 40: a table of both has "
+        r"1,200 cells, more than memory is planned for; name columns with fewer values"
+    )
+    with pytest.raises(InputError, match=said):
+        md.Joint.from_table(frame, sensitive="s", useful="x")
+    monkeypatch.setattr(tally, "MOST_CELLS", 30 * 40)
+    assert len(md.Joint.from_table(frame, sensitive="s", useful="x").useful) == 40

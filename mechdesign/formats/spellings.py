@@ -1,10 +1,4 @@
-"""Forms of the text of a cell: in which texts are compared, plain ones of identifiers, and no
-formulas.
-
-*Comparing.* Two cells can look alike and be different symbols: ``clerk`` and ``clerk`` with a blank
-behind it, or an accented letter as one character and as two. By default they stay different,
-because a cell is what the file has. A `CellForm` makes them equal, in the table and in every file
-that is released.
+"""Other spellings of the text of a cell: plain ones of identifiers, no formulas, and looks.
 
 *Plain spelling* of identifiers: 17 for 017, 17.0, +17 and " 17", P1 for P001. A spreadsheet drops
 leading zeros, a file system writes accents as characters of their own, and a person has one more
@@ -27,91 +21,11 @@ from __future__ import annotations
 import csv
 import io
 import re
-import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, cast, get_args
+from typing import Any
 
-import numpy as np
-
-from mechdesign.core.errors import InputError
-from mechdesign.core.wording import listed, quoted, seen
-from mechdesign.formats.cells import Encoded
-
-Normalisation: TypeAlias = Literal["none", "NFC", "NFD", "NFKC", "NFKD"]
-
-NORMALISATIONS: tuple[Normalisation, ...] = get_args(Normalisation)
-
-
-@dataclass(frozen=True, kw_only=True)
-class CellForm:
-    """How texts of cells are changed before they are compared.
-
-    Parameters
-    ----------
-    normalise : {'none', 'NFC', 'NFD', 'NFKC', 'NFKD'}
-        The Unicode form.
-    trim : bool
-        Whether blanks at both ends are taken off.
-    missing_codes : tuple of str
-        Texts that stand for an empty cell, such as ``?`` or ``-9``.
-
-    Raises
-    ------
-    InputError
-        On a Unicode form of another name.
-    """
-
-    normalise: str = "none"
-    trim: bool = False
-    missing_codes: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.normalise not in NORMALISATIONS:
-            raise InputError(
-                f"normalise ({quoted(self.normalise)}) must be one of {listed(NORMALISATIONS)}"
-            )
-
-    @property
-    def changes_nothing(self) -> bool:
-        """Whether texts stay as they are."""
-        return self == CellForm()
-
-    def text(self, text: str) -> str:
-        """A text in this form."""
-        if self.normalise != "none":
-            text = unicodedata.normalize(cast("Literal['NFC']", self.normalise), text)
-        # Last, because a compatibility form can make a blank of another character.
-        if self.trim:
-            text = text.strip()
-        return "" if text in self.missing_codes else text
-
-    def cells(self, column: Encoded) -> Encoded:
-        """A column in this form; a cell of nothing but blanks, or of a missing code, is missing.
-
-        Several codes may have the same text.
-        """
-        if self.changes_nothing:
-            return column
-        texts = tuple(map(self.text, column.texts))
-        blank = [
-            code for code, text in enumerate(texts) if column.texts[code] and not text
-        ]
-        codes = column.codes
-        if blank:
-            codes = np.where(np.isin(codes, blank), -1, codes)
-        return Encoded(codes, texts, column.is_float)
-
-    def __str__(self) -> str:
-        parts: list[str] = []
-        if self.normalise != "none":
-            parts.append(self.normalise)
-        if self.trim:
-            parts.append("trim")
-        if self.missing_codes:
-            parts.append(f"the missing codes {listed(self.missing_codes)}")
-        return " and ".join(parts) or "none"
-
+from mechdesign.core.wording import look, seen
+from mechdesign.formats.cells import CellForm
 
 # ----------------------------------------------------------------------- plain spelling
 
@@ -195,34 +109,6 @@ _REMEDIES = (
     (CellForm(normalise="NFKC", trim=True), "--normalise NFKC --trim"),
 )
 """Options in the order in which they are tried: the one that changes least comes first."""
-
-
-TYPED = str.maketrans(
-    dict.fromkeys("\u2018\u2019\u201b\u02bc\u2032\u00b4", "'")
-    | dict.fromkeys("\u201c\u201d\u201e", '"')
-    | dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "-")
-)
-"""Apostrophes, quotes and dashes that word processors and telephones write for those of a keyboard:
-they make two people of one O'Neil."""
-
-MINUS_ZERO = re.compile(r"-(0+(\.0*)?)")
-"""A zero with a minus, which rounding writes: one number and two symbols."""
-
-
-def look(text: str) -> str:
-    """What a reader sees of a text."""
-    if zero := MINUS_ZERO.fullmatch(text):
-        return zero[1]
-    # Nearly every text is its own look.
-    if text.isascii() and "  " not in text and text == text.strip():
-        return text
-    kept: list[str] = []
-    # Before the normal form, which makes a blank and an accent of an acute.
-    for character in unicodedata.normalize("NFKC", text.translate(TYPED)):
-        # Signs without width, such as the zero-width space and the soft hyphen.
-        if unicodedata.category(character) != "Cf":
-            kept.append(character)
-    return " ".join("".join(kept).split())
 
 
 def alike_groups(texts: Iterable[str]) -> list[tuple[str, ...]]:
