@@ -54,9 +54,9 @@ from solvers.programs import Program, SparseRows, solve_program
 # --------------------------------------------------------------------------------- cuts
 
 DISPLACED = 10.0
-"""What displacing all of its mass costs a cut, in nats of its evenness. Of 2.6 to 10 (and 1.3 to 2.6
-within), with shares that count r, r^2 or all of themselves, these kept most of rows with two and
-with nine secrets."""
+"""What displacing all of its mass costs a cut, in nats of its evenness. Of 2 to 10 (and a quarter
+of it within), with shares that count r times, r^2 times or as they are, these kept most of rows
+with two, six and ten secrets together."""
 
 DISPLACED_WITHIN = 2.6
 """The same where cuts are compared, in units of cost within their sides."""
