@@ -36,6 +36,7 @@ for `costs` and `cells`, which say what the stated cost is a cost of.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -53,7 +54,7 @@ from mechdesign.channel.proof import CellCost, CostProof
 from mechdesign.channel.record import RELATIVE
 from mechdesign.core.arguments import fraction_of
 from mechdesign.core.balls import FIRST_BITS, lower, precision, quotient_above, upper
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, ProofOutOfTime
 from mechdesign.core.wording import quoted
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import numbers_of
@@ -75,6 +76,8 @@ CHUNK = 1 << 21
 GRID = 1100
 """Sums are integers in units of 2^-GRID; no double has smaller parts."""
 
+NOT_IN_TIME = "the time was over before the proof was; allow more (--time-limit)"
+
 NO_TABLE = "the channel has no table, without which no bound is proven"
 
 
@@ -83,18 +86,22 @@ def cost_bound(
     proof: CostProof,
     demands: Sequence[Demand] | None = None,
     least_sides: Sequence[float] | None = None,
+    end: float = math.inf,
 ) -> float:
     """The largest double that the proof shows to be at most the cost of every private channel.
 
     `demands` are the tables that earlier releases leave, where there are any. `least_sides` are
     lower bounds of the sides of the proof, one for each output, over the posteriors that are
-    allowed, be it for all populations of a set.
+    allowed, be it for all populations of a set. `end` is when to stop, on the clock of
+    `time.process_time`.
 
     Raises
     ------
     InputError
         If the proof does not fit the channel, or what the channel was designed for has no such
         bound.
+    ProofOutOfTime
+        If the pass over all pairs has not ended by then.
     """
     joint = channel.joint
     if joint is None:
@@ -143,7 +150,9 @@ def cost_bound(
         if proof.sides is not None and least_sides is not None:
             # What is left of them is not negative.
             sides = np.array(proof.sides) - np.array(least_sides)
-        stratum = _Stratum(one, joint, proof, np.array(members), costs, sides, charges)
+        stratum = _Stratum(
+            one, joint, proof, np.array(members), costs, sides, charges, end
+        )
         least, own = stratum.least(released, forbidden)
         for x, cheapest, unchanged in zip(
             members, least.tolist(), own.tolist(), strict=True
@@ -271,6 +280,7 @@ class _Stratum:
     costs: _Costs
     sides: Array | None
     charges: Charges | None
+    end: float
 
     def least(
         self, released: NDArray[np.bool_], forbidden: dict[int, list[int]]
@@ -349,6 +359,8 @@ class _Stratum:
         own = np.zeros(len(self.members))
         place = {int(x): k for k, x in enumerate(self.members)}
         for part in _chunks(len(self.members), len(outputs)):
+            if time.process_time() >= self.end:
+                raise ProofOutOfTime(NOT_IN_TIME)
             block = charged(part)
             for k, y in enumerate(outputs[part].tolist()):
                 own[place[y]] = block[place[y], k]
