@@ -40,7 +40,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -380,11 +380,12 @@ class _Stratum:
         low: list[float] = []
         high: list[float] = []
         for demand in self.demands:
+            limits = _Limits.of(demand)
             for s in range(len(demand.sums)):
                 quotients = self._quotients(demand, s, counts)
                 # Python rounds quotients of integers correctly.
                 row = [top / bottom for top, bottom in quotients]
-                least, most = _limits(demand, s, _extremes(quotients, row))
+                least, most = limits.ends(s, _extremes(quotients, row))
                 rows.append(row)
                 low.append(least)
                 high.append(most)
@@ -466,49 +467,76 @@ def _extremes(
     return least, max(Fraction(*quotient) for quotient in high)
 
 
-def _limits(
-    demand: Demand, s: int, lifts: tuple[Fraction, Fraction]
-) -> tuple[float, float]:
-    """a_s and b_s of every output, rounded outwards; `lifts` are the least and the largest of the
-    inputs.
+class _Limits(NamedTuple):
+    """The limits of a demand on lifts, exactly: those of its symbols, and what all of them take.
 
-    The lifts of an output are means of those of its inputs, and average to 1 over P(s): so the
-    limits of the other symbols limit this one, too.
+    Attributes
+    ----------
+    low, high : lists of Fraction
+        Of every symbol; None where it has no upper limit, because Fractions have no infinity.
+    shares : list of Fraction
+        P(s).
+    least_mass, most_mass : Fraction
+        Sums over s of P(s) times low, and of P(s) times high where there is one.
+    unlimited : int
+        Symbols without an upper limit.
     """
-    if not demand.sums[s]:
-        return 0.0, 0.0
-    low = [Fraction(_exp_below(-budget)) for budget in demand.lower]
-    # None is no limit: Fractions have no infinity.
-    high = [_above(budget) for budget in demand.upper]
-    if demand.before:
-        # These lifts are quotients of two sums, and no means.
-        ceiling = high[s]
-        if ceiling is None:
-            ceiling = demand.total / Fraction(demand.sums[s])
-        return _double_below(low[s]), quotient_above(*ceiling.as_integer_ratio())
-    shares = [Fraction(count, demand.total) for count in demand.sums]
-    share = shares[s]
-    least = max(low[s], lifts[0])
-    most = lifts[1]
-    own = high[s]
-    if own is not None:
-        most = min(most, own)
-    others = [t for t in range(len(shares)) if t != s]
-    most = min(most, (1 - sum(shares[t] * low[t] for t in others)) / share)
-    rest = Fraction(1)
-    for t in others:
-        bound = high[t]
-        if bound is None:
-            break
-        rest -= shares[t] * bound
-    else:
-        least = max(least, rest / share)
-    ratio = _above(demand.ratio)
-    if ratio is not None:
-        # l(t) <= R l(s), and they average to 1.
-        least = max(least, 1 / (share + ratio * (1 - share)))
-        most = min(most, ratio / (ratio * share + 1 - share))
-    return _double_below(least), quotient_above(most.numerator, most.denominator)
+
+    demand: Demand
+    low: list[Fraction]
+    high: list[Fraction | None]
+    shares: list[Fraction]
+    least_mass: Fraction
+    most_mass: Fraction
+    unlimited: int
+
+    @classmethod
+    def of(cls, demand: Demand) -> _Limits:
+        """Those of a demand."""
+        low = [Fraction(_exp_below(-budget)) for budget in demand.lower]
+        high = [_above(budget) for budget in demand.upper]
+        shares = [Fraction(count, demand.total) for count in demand.sums]
+        least_mass = most_mass = Fraction(0)
+        for share, at_least, at_most in zip(shares, low, high, strict=True):
+            least_mass += share * at_least
+            most_mass += share * (at_most or 0)
+        return cls(demand, low, high, shares, least_mass, most_mass, high.count(None))
+
+    def ends(self, s: int, lifts: tuple[Fraction, Fraction]) -> tuple[float, float]:
+        """a_s and b_s of every output, rounded outwards; `lifts` are the least and the largest of
+        the inputs.
+
+        The lifts of an output are means of those of its inputs, and average to 1 over P(s): so the
+        limits of the other symbols limit this one, too.
+        """
+        demand = self.demand
+        if not demand.sums[s]:
+            return 0.0, 0.0
+        own = self.high[s]
+        if demand.before:
+            # These lifts are quotients of two sums, and no means.
+            ceiling = own
+            if ceiling is None:
+                ceiling = demand.total / Fraction(demand.sums[s])
+            return _double_below(self.low[s]), quotient_above(
+                *ceiling.as_integer_ratio()
+            )
+        share = self.shares[s]
+        least = max(self.low[s], lifts[0])
+        most = lifts[1]
+        if own is not None:
+            most = min(most, own)
+        most = min(most, (1 - (self.least_mass - share * self.low[s])) / share)
+        unlimited_others = self.unlimited - (own is None)
+        if not unlimited_others:
+            of_others = self.most_mass - share * (own or 0)
+            least = max(least, (1 - of_others) / share)
+        ratio = _above(demand.ratio)
+        if ratio is not None:
+            # l(t) <= R l(s), and they average to 1.
+            least = max(least, 1 / (share + ratio * (1 - share)))
+            most = min(most, ratio / (ratio * share + 1 - share))
+        return _double_below(least), quotient_above(most.numerator, most.denominator)
 
 
 def _double_below(value: Fraction) -> float:
