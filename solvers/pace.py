@@ -86,6 +86,13 @@ def end_of(time_limit: float | None) -> float:
     return time.process_time() + time_limit
 
 
+def seconds_until(end: float) -> float | None:
+    """Seconds that are left until a moment of `time.process_time`; None where it never comes."""
+    if end == math.inf:
+        return None
+    return max(end - time.process_time(), 0.0)
+
+
 class Clock:
     """Counts processor time, and estimates the time that goes by meanwhile.
 

@@ -47,6 +47,7 @@ For example, the pentagon has theta = sqrt(5), from a matrix with (sqrt(5) - 3) 
 from __future__ import annotations
 
 import math
+import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -91,6 +92,37 @@ def set_options(highs: Any, options: Mapping[str, str | int | float]) -> None:
     """Set these options of a HiGHS, and leave its others."""
     for option, value in options.items():
         highs.setOptionValue(option, value)
+
+
+def stop_at(highs: Any, end: float) -> None:
+    """Let the runs of a HiGHS end at a moment of `time.process_time`, which may be infinite.
+
+    Its own limit is one of the time that goes by, which is longer on a busy machine. It stays
+    necessary for what cannot be stopped in this way, such as presolve.
+    """
+    import highspy
+
+    def stop(kind: Any, message: Any, facts: Any, answer: Any, data: Any) -> None:
+        if time.process_time() >= end:
+            answer.user_interrupt = True
+
+    highs.setCallback(stop, None)
+    # HiGHS asks after every step of these.
+    kinds: Any = highspy.cb.HighsCallbackType
+    for kind in (
+        kinds.kCallbackSimplexInterrupt,
+        kinds.kCallbackIpmInterrupt,
+        kinds.kCallbackMipInterrupt,
+    ):
+        highs.startCallback(kind)
+
+
+def is_over(highs: Any) -> bool:
+    """Whether the last run of a HiGHS ended because its time was over."""
+    import highspy
+
+    statuses = highspy.HighsModelStatus
+    return highs.getModelStatus() in (statuses.kTimeLimit, statuses.kInterrupt)
 
 
 @dataclass
@@ -171,6 +203,7 @@ def solve_program(
         }
     )
     _load(highs, program)
+    stop_at(highs, time.process_time() + time_limit)
     if start is not None:
         guess: Any = highspy.HighsSolution()
         guess.col_value = list(start)
@@ -180,10 +213,9 @@ def solve_program(
     info = highs.getInfo()
     solution = highs.getSolution()
     optimal = status == highspy.HighsModelStatus.kOptimal
-    in_time = status != highspy.HighsModelStatus.kTimeLimit
     # HiGHS's number 2 of a primal solution means feasible.
     # Where the time is over a feasible point is an answer, too, with the bound beside it.
-    stopped = not in_time and info.primal_solution_status == 2
+    stopped = is_over(highs) and info.primal_solution_status == 2
     x = np.asarray(solution.col_value, dtype=np.float64)
     has_point = (optimal or stopped) and x.size == n
     if not has_point:
@@ -394,6 +426,7 @@ class HighsMaster:
         # HiGHS counts the time of all runs of one object together.
         end = highs.getRunTime() + passing(time_limit)
         highs.setOptionValue("time_limit", min(end, self._inf))
+        stop_at(highs, time.process_time() + time_limit)
         solution = self._run()
         # The dual simplex was for a box just closed; columns and costs to come are for the primal.
         highs.setOptionValue("simplex_strategy", PRIMAL_SIMPLEX)
@@ -431,7 +464,7 @@ class HighsMaster:
         status = MasterStatus.FAILED
         if highs.getModelStatus() == self._statuses.kOptimal:
             status = MasterStatus.OPTIMAL
-        elif highs.getModelStatus() == self._statuses.kTimeLimit:
+        elif is_over(highs):
             status = MasterStatus.TIME_LIMIT
         solution = highs.getSolution()
         primal = np.array(solution.col_value, dtype=np.float64)

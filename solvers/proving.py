@@ -44,6 +44,7 @@ from solvers.pricing.concave import (
 from solvers.pricing.set_searches import RobustSearch
 from solvers.purposes.query_newton import BOUND_ERROR
 from solvers.purposes.task import (
+    LISTING_SHARE,
     MOST_VERTICES,
     VERTEX_ERROR,
     Branching,
@@ -185,7 +186,9 @@ def proven_task(
     end = end_of(time_limit)
     pricing: Listing | Branching
     try:
-        listed = vertices(polytope, max_vertices=MOST_VERTICES, time_limit=time_limit)
+        # Where they are too many, branching has the rest of the time.
+        seconds = None if time_limit is None else LISTING_SHARE * time_limit
+        listed = vertices(polytope, max_vertices=MOST_VERTICES, time_limit=seconds)
         pricing = Listing(polytope, task, listed.points, listed.points)
     except (TooManyVertices, OutOfTime, BackendFailure):
         pricing = Branching(polytope, polytope, task)
@@ -344,6 +347,7 @@ def _least_over_cells(
     """
     n = total.matrix.shape[1]
     tangents = [np.zeros(n), *(total.tangent(v) for v in touched)]
-    listed = cell_vertices(tangents, outer, n, end)
+    # Without the cells nothing is proven, so their listing has all of the time.
+    listed = cell_vertices(tangents, outer, n, end, share=1.0)
     known = np.max(listed @ np.array(tangents).T, axis=1)
     return float((cost(listed) + charge * known).min())

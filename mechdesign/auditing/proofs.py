@@ -36,10 +36,11 @@ for `costs` and `cells`, which say what the stated cost is a cost of.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,7 +54,7 @@ from mechdesign.channel.proof import CellCost, CostProof
 from mechdesign.channel.record import RELATIVE
 from mechdesign.core.arguments import fraction_of
 from mechdesign.core.balls import FIRST_BITS, lower, precision, quotient_above, upper
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, ProofOutOfTime
 from mechdesign.core.wording import quoted
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import numbers_of
@@ -75,6 +76,8 @@ CHUNK = 1 << 21
 GRID = 1100
 """Sums are integers in units of 2^-GRID; no double has smaller parts."""
 
+NOT_IN_TIME = "the time was over before the proof was; allow more (--time-limit)"
+
 NO_TABLE = "the channel has no table, without which no bound is proven"
 
 
@@ -83,18 +86,22 @@ def cost_bound(
     proof: CostProof,
     demands: Sequence[Demand] | None = None,
     least_sides: Sequence[float] | None = None,
+    end: float = math.inf,
 ) -> float:
     """The largest double that the proof shows to be at most the cost of every private channel.
 
     `demands` are the tables that earlier releases leave, where there are any. `least_sides` are
     lower bounds of the sides of the proof, one for each output, over the posteriors that are
-    allowed, be it for all populations of a set.
+    allowed, be it for all populations of a set. `end` is when to stop, on the clock of
+    `time.process_time`.
 
     Raises
     ------
     InputError
         If the proof does not fit the channel, or what the channel was designed for has no such
         bound.
+    ProofOutOfTime
+        If the pass over all pairs has not ended by then.
     """
     joint = channel.joint
     if joint is None:
@@ -143,7 +150,9 @@ def cost_bound(
         if proof.sides is not None and least_sides is not None:
             # What is left of them is not negative.
             sides = np.array(proof.sides) - np.array(least_sides)
-        stratum = _Stratum(one, joint, proof, np.array(members), costs, sides, charges)
+        stratum = _Stratum(
+            one, joint, proof, np.array(members), costs, sides, charges, end
+        )
         least, own = stratum.least(released, forbidden)
         for x, cheapest, unchanged in zip(
             members, least.tolist(), own.tolist(), strict=True
@@ -271,6 +280,7 @@ class _Stratum:
     costs: _Costs
     sides: Array | None
     charges: Charges | None
+    end: float
 
     def least(
         self, released: NDArray[np.bool_], forbidden: dict[int, list[int]]
@@ -349,6 +359,8 @@ class _Stratum:
         own = np.zeros(len(self.members))
         place = {int(x): k for k, x in enumerate(self.members)}
         for part in _chunks(len(self.members), len(outputs)):
+            if time.process_time() >= self.end:
+                raise ProofOutOfTime(NOT_IN_TIME)
             block = charged(part)
             for k, y in enumerate(outputs[part].tolist()):
                 own[place[y]] = block[place[y], k]
@@ -368,11 +380,12 @@ class _Stratum:
         low: list[float] = []
         high: list[float] = []
         for demand in self.demands:
+            limits = _Limits.of(demand)
             for s in range(len(demand.sums)):
                 quotients = self._quotients(demand, s, counts)
                 # Python rounds quotients of integers correctly.
                 row = [top / bottom for top, bottom in quotients]
-                least, most = _limits(demand, s, _extremes(quotients, row))
+                least, most = limits.ends(s, _extremes(quotients, row))
                 rows.append(row)
                 low.append(least)
                 high.append(most)
@@ -454,49 +467,76 @@ def _extremes(
     return least, max(Fraction(*quotient) for quotient in high)
 
 
-def _limits(
-    demand: Demand, s: int, lifts: tuple[Fraction, Fraction]
-) -> tuple[float, float]:
-    """a_s and b_s of every output, rounded outwards; `lifts` are the least and the largest of the
-    inputs.
+class _Limits(NamedTuple):
+    """The limits of a demand on lifts, exactly: those of its symbols, and what all of them take.
 
-    The lifts of an output are means of those of its inputs, and average to 1 over P(s): so the
-    limits of the other symbols limit this one, too.
+    Attributes
+    ----------
+    low, high : lists of Fraction
+        Of every symbol; None where it has no upper limit, because Fractions have no infinity.
+    shares : list of Fraction
+        P(s).
+    least_mass, most_mass : Fraction
+        Sums over s of P(s) times low, and of P(s) times high where there is one.
+    unlimited : int
+        Symbols without an upper limit.
     """
-    if not demand.sums[s]:
-        return 0.0, 0.0
-    low = [Fraction(_exp_below(-budget)) for budget in demand.lower]
-    # None is no limit: Fractions have no infinity.
-    high = [_above(budget) for budget in demand.upper]
-    if demand.before:
-        # These lifts are quotients of two sums, and no means.
-        ceiling = high[s]
-        if ceiling is None:
-            ceiling = demand.total / Fraction(demand.sums[s])
-        return _double_below(low[s]), quotient_above(*ceiling.as_integer_ratio())
-    shares = [Fraction(count, demand.total) for count in demand.sums]
-    share = shares[s]
-    least = max(low[s], lifts[0])
-    most = lifts[1]
-    own = high[s]
-    if own is not None:
-        most = min(most, own)
-    others = [t for t in range(len(shares)) if t != s]
-    most = min(most, (1 - sum(shares[t] * low[t] for t in others)) / share)
-    rest = Fraction(1)
-    for t in others:
-        bound = high[t]
-        if bound is None:
-            break
-        rest -= shares[t] * bound
-    else:
-        least = max(least, rest / share)
-    ratio = _above(demand.ratio)
-    if ratio is not None:
-        # l(t) <= R l(s), and they average to 1.
-        least = max(least, 1 / (share + ratio * (1 - share)))
-        most = min(most, ratio / (ratio * share + 1 - share))
-    return _double_below(least), quotient_above(most.numerator, most.denominator)
+
+    demand: Demand
+    low: list[Fraction]
+    high: list[Fraction | None]
+    shares: list[Fraction]
+    least_mass: Fraction
+    most_mass: Fraction
+    unlimited: int
+
+    @classmethod
+    def of(cls, demand: Demand) -> _Limits:
+        """Those of a demand."""
+        low = [Fraction(_exp_below(-budget)) for budget in demand.lower]
+        high = [_above(budget) for budget in demand.upper]
+        shares = [Fraction(count, demand.total) for count in demand.sums]
+        least_mass = most_mass = Fraction(0)
+        for share, at_least, at_most in zip(shares, low, high, strict=True):
+            least_mass += share * at_least
+            most_mass += share * (at_most or 0)
+        return cls(demand, low, high, shares, least_mass, most_mass, high.count(None))
+
+    def ends(self, s: int, lifts: tuple[Fraction, Fraction]) -> tuple[float, float]:
+        """a_s and b_s of every output, rounded outwards; `lifts` are the least and the largest of
+        the inputs.
+
+        The lifts of an output are means of those of its inputs, and average to 1 over P(s): so the
+        limits of the other symbols limit this one, too.
+        """
+        demand = self.demand
+        if not demand.sums[s]:
+            return 0.0, 0.0
+        own = self.high[s]
+        if demand.before:
+            # These lifts are quotients of two sums, and no means.
+            ceiling = own
+            if ceiling is None:
+                ceiling = demand.total / Fraction(demand.sums[s])
+            return _double_below(self.low[s]), quotient_above(
+                *ceiling.as_integer_ratio()
+            )
+        share = self.shares[s]
+        least = max(self.low[s], lifts[0])
+        most = lifts[1]
+        if own is not None:
+            most = min(most, own)
+        most = min(most, (1 - (self.least_mass - share * self.low[s])) / share)
+        unlimited_others = self.unlimited - (own is None)
+        if not unlimited_others:
+            of_others = self.most_mass - share * (own or 0)
+            least = max(least, (1 - of_others) / share)
+        ratio = _above(demand.ratio)
+        if ratio is not None:
+            # l(t) <= R l(s), and they average to 1.
+            least = max(least, 1 / (share + ratio * (1 - share)))
+            most = min(most, ratio / (ratio * share + 1 - share))
+        return _double_below(least), quotient_above(most.numerator, most.denominator)
 
 
 def _double_below(value: Fraction) -> float:

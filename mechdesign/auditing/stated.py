@@ -37,7 +37,7 @@ from mechdesign.auditing.verdict import achieved_by
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import Objective
 from mechdesign.core.balls import quotient_above
-from mechdesign.core.errors import InputError, NotPrivate
+from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
 from mechdesign.core.wording import listed
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
@@ -80,12 +80,16 @@ class WrongFigure(NamedTuple):
 
 
 class Unproven(NamedTuple):
-    """A bound of a file that its proof does not prove; `proven` is what it does, if anything."""
+    """A bound of a file that its proof does not prove; `proven` is what it does, if anything.
+
+    `out_of_time` says that the proof was not carried through, so that it may be right.
+    """
 
     name: str
     stated: float
     proven: float | None
     reason: str
+    out_of_time: bool = False
 
 
 @dataclass(frozen=True)
@@ -199,17 +203,28 @@ def refuse_wrong_figures(statement: Statement) -> None:
 
 
 def refuse_unproven(statement: Statement) -> None:
-    """Raise NotPrivate at the first bound of a file that its certificate does not prove."""
-    for unproven in statement.unproven:
-        raise NotPrivate(
-            f"{unproven_text(unproven)}; without --certificate the report calls it a statement"
-        )
+    """Raise an error at the first bound of a file that its certificate does not prove.
+
+    Raises
+    ------
+    NotPrivate
+        If one of them is not proven.
+    SolverFailure
+        If all that is missing is time.
+    """
+    # What is not proven by any time comes first.
+    for unproven in sorted(statement.unproven, key=lambda one: one.out_of_time):
+        text = f"{unproven_text(unproven)}; without --certificate the report calls it a statement"
+        if unproven.out_of_time:
+            raise SolverFailure(text)
+        raise NotPrivate(text)
 
 
 def unproven_text(unproven: Unproven) -> str:
     """A clause on a bound that the file does not prove."""
     text = f"the bound {unproven.name} {unproven.stated:.12g} is not proven"
-    if unproven.proven is not None:
+    # What a proof has given when its time ends is not what it gives.
+    if unproven.proven is not None and not unproven.out_of_time:
         text += f", for the proof gives {unproven.proven:.12g}"
     return f"{text}: {unproven.reason}"
 

@@ -4,18 +4,18 @@
 `mechanism.audit_mechanism` (a file of `quantize`), and `_audit_channel`. Each finds the table and
 the notion, in this order: the one on the command line, else the one in the channel file. Then
 `auditing` decides in rational arithmetic. The exit code is the verdict: 0 if the notion is kept, 1
-if it is violated.
+if it is violated, and 3 if a proof that was asked for did not end in its time.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import mechdesign as md
 from mechdesign.cli import options, table_options
 from mechdesign.cli.console import Reporter
-from mechdesign.cli.failures import NO
+from mechdesign.cli.failures import GAVE_UP, NO
 from mechdesign.cli.line import argument, flag, option
 from mechdesign.cli.mechanism import audit_mechanism, is_mechanism
 from mechdesign.cli.parsing import number
@@ -61,7 +61,7 @@ class AuditOptions:
     )
     certificate: bool = flag(
         "Prove the bounds on all other channels again from the proof in the file, and fail where "
-        "it does not prove them.",
+        "it does not prove them (exit 3: not within --time-limit).",
     )
     matrix: str | None = option(
         "W.csv",
@@ -120,6 +120,15 @@ class Verdict(NamedTuple):
         is_breached = not all(one.excluded for one in self.breaches)
         return self.audit.satisfied and not is_wrong and not is_breached
 
+    @property
+    def lacks_time(self) -> bool:
+        """Whether all would hold, were it not for proofs that the time did not suffice for."""
+        statement = self.statement
+        if self.satisfied or statement is None:
+            return False
+        others = tuple(one for one in statement.unproven if not one.out_of_time)
+        return self._replace(statement=replace(statement, unproven=others)).satisfied
+
 
 def audit(
     reporter: Reporter,
@@ -127,6 +136,7 @@ def audit(
     table: table_options.OtherTable,
     budget: options.MaybeBudget,
     after: options.AfterOptions,
+    proof_time: options.ProofTime,
     measures: AllMeasures,
     common: options.CommonOptions,
 ) -> int:
@@ -141,6 +151,7 @@ def audit(
     if after.after and channel is None:
         raise InputError("--after belongs to a CHANNEL file, not to --matrix")
     measures.refuse_alone()
+    end = proof_time.end(certificate=what.certificate)
     levels = None if what.breach is None else _breach_levels(what.breach)
     if what.certificate:
         _check_certificate(channel, table, budget, after)
@@ -167,7 +178,7 @@ def audit(
             _refuse_measures(measures, "several releases together (--after)")
         verdict = _audit_channel(reporter, loaded, channel, table, budget, after)
         if what.certificate:
-            verdict = _with_certificate(reporter, loaded, verdict, after)
+            verdict = _with_certificate(reporter, loaded, verdict, after, end)
         if verdict.joint is None:
             _refuse_breach(levels, "a channel for boxes of rows")
             _refuse_measures(measures, "a channel for boxes of rows")
@@ -206,8 +217,9 @@ def _with_certificate(
     channel: md.Channel,
     verdict: Verdict,
     after: options.AfterOptions,
+    end: float,
 ) -> Verdict:
-    """The verdict with the bounds of the file proven again."""
+    """The verdict with the bounds of the file proven again, those that are by the moment `end`."""
     from mechdesign.auditing.stated import statement_of
     from mechdesign.mechanisms.proving import (
         ALONE,
@@ -218,13 +230,14 @@ def _with_certificate(
 
     if channel.joint is None:
         with reporter.work("proving the bounds"):
-            return verdict._replace(statement=boxes_with_certificate(channel))
+            boxes = boxes_with_certificate(channel, end=end)
+            return verdict._replace(statement=boxes)
     statement = verdict.statement or statement_of(channel)
     beside = ALONE
     if after.after:
         beside = Beside(after.channels(), verdict.joint)
     with reporter.work("proving the bounds"):
-        proven = with_certificate(statement, channel, beside)
+        proven = with_certificate(statement, channel, beside, end=end)
         return verdict._replace(statement=proven)
 
 
@@ -317,6 +330,8 @@ def _answer(
         return answer
 
     common.answer(record, text)
+    if verdict.lacks_time:
+        return GAVE_UP
     return 0 if verdict.satisfied else NO
 
 

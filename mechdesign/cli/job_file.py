@@ -119,6 +119,9 @@ def read_job(path: str, values: Mapping[str, str]) -> JobFile:
         message = explained(error, "job")
         if first["loc"] == ("apply",):
             message = "a release is a section [[apply]], with double brackets"
+        meant = _with_hyphens(first)
+        if meant is not None:
+            message += f"; write {meant!r}, as the option --{meant} has it"
         line = line_of(text, first["loc"])
         raise InputError(f"{path}, line {line}: {message}") from None
     except RecursionError:
@@ -198,6 +201,34 @@ class _Placeholders:
         return self.values[name]
 
 
+def _with_hyphens(problem: Any) -> str | None:
+    """The key that an unknown one with underscores means, such as time-limit for time_limit; None
+    where there is no such key either.
+    """
+    if problem["type"] != "extra_forbidden":
+        return None
+    *section, key = problem["loc"]
+    if "_" not in str(key):
+        return None
+    keys = job_model()
+    if section:
+        keys = _models_of_sections()[section[0]]
+    meant = str(key).replace("_", "-")
+    known = {field.alias for field in keys.model_fields.values()}
+    return meant if meant in known else None
+
+
+def _models_of_sections() -> dict[str, Any]:
+    """The models of all sections by their names."""
+    return {
+        # What all commands have belongs to the run as a whole, and reports to a section of their
+        # own.
+        "design": _section(design, CommonOptions, ReportOptions),
+        "apply": _section(apply, CommonOptions),
+        "report": _section(report, CommonOptions),
+    }
+
+
 @cache
 def job_model() -> Any:
     """The model of a job file, built from the options of the commands."""
@@ -212,21 +243,20 @@ def job_model() -> Any:
         alias="key-from",
         description="Where the key of the ledger is, if not beside it: env:NAME, fd:N or a FILE.",
     )
-    # What all commands have belongs to the run as a whole, and reports to a section of their own.
-    design_section = _section(design, CommonOptions, ReportOptions)
-    apply_section: Any = _section(apply, CommonOptions)
-    report_section = _section(report, CommonOptions)
+    sections = _models_of_sections()
+    apply_section: Any = sections["apply"]
     keys: dict[str, Any] = {
         "channel": (str, channel),
         "ledger": (str | None, ledger),
         "key_from": (str | None, key_from),
-        "design": (design_section | None, None),
+        "design": (sections["design"] | None, None),
         "apply": (list[apply_section], Field(default_factory=list)),
-        "report": (report_section | None, None),
+        "report": (sections["report"] | None, None),
     }
     return create_model("Job", __base__=Record, **keys)
 
 
+@cache
 def _section(function: Callable[..., Any], *without: type[Any]) -> Any:
     """The model of a section: a key for every option of a command, except those of the
     groups `without`.

@@ -13,8 +13,10 @@ The docstring of a group is the title of its options in the help, unless it ends
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias
@@ -36,6 +38,10 @@ PUBLIC_TABLE, PUBLIC_CHANNEL = "TABLE.csv", "CHANNEL.json"
 
 NO_LIMIT = "none"
 """What `--time-limit` is for a search that ends only with its proof."""
+
+PROOF_SECONDS = 60
+"""Processor time of a proof of certificates by default: twice that of a search, whose last round it
+is again."""
 
 Force: TypeAlias = Annotated[
     bool, typer.Option("--force", metavar="", help="Overwrite the output file.")
@@ -320,6 +326,27 @@ class SearchOptions:
         if self.time_limit == NO_LIMIT:
             return None
         return parsing.number("--time-limit", self.time_limit)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProofTime:
+    """How long a proof may take."""
+
+    time_limit: str | None = option(
+        "SECONDS",
+        "With --certificate: a bound that takes more processor time than this is not proven "
+        f"(default: {PROOF_SECONDS}). Or {NO_LIMIT}: no limit.",
+    )
+
+    def end(self, *, certificate: bool) -> float:
+        """When to stop, on the clock of `time.process_time`; the limit counts from now."""
+        if self.time_limit is None:
+            return time.process_time() + PROOF_SECONDS
+        if not certificate:
+            raise InputError("--time-limit belongs to --certificate: leave it out")
+        if self.time_limit == NO_LIMIT:
+            return math.inf
+        return time.process_time() + parsing.number("--time-limit", self.time_limit)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -114,6 +114,7 @@ def report(
     channel: options.ChannelPath,
     reports: options.ReportOptions,
     proof: ProofOptions,
+    proof_time: options.ProofTime,
     board: BoardOptions,
     common: options.CommonOptions,
     force: options.Force = False,
@@ -130,6 +131,7 @@ def report(
         )
     reports.check((channel,), {}, force=force)
     board.check(reports, channel, force=force)
+    end = proof_time.end(certificate=proof.certificate)
     if is_mechanism(channel):
         proof.refuse()
         if board.board is not None:
@@ -148,7 +150,7 @@ def report(
     if loaded.channels:
         promise = promise_of(loaded, channel).text
     satisfied = _save_reports(
-        reporter, loaded, channel, reports, proof, board, force=force
+        reporter, loaded, channel, reports, proof, board, end=end, force=force
     )
     files = reports.files
     written = reports.text()
@@ -172,10 +174,11 @@ def _save_reports(
     proof: ProofOptions,
     board: BoardOptions,
     *,
+    end: float,
     force: bool,
 ) -> bool | None:
     """Write the reports of a channel from the file `name`; its exact verdict, None without a table,
-    where nobody can decide it.
+    where nobody can decide it. Proofs stop at `end`, on the clock of `time.process_time`.
     """
     from mechdesign.auditing.stated import has_table
     from mechdesign.report.collect import behind
@@ -189,7 +192,7 @@ def _save_reports(
                 "give --public-report FILE"
             )
     with reporter.work("auditing"):
-        design = behind(channel, None, name, certificate=proof.certificate)
+        design = behind(channel, None, name, certificate=proof.certificate, end=end)
     line = options.design_line(channel, os.path.basename(name))
     reports.save(channel, design, reporter, line=line, output=name, force=force)
     written = [path for path in reports.files.values() if path is not None]

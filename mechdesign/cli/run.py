@@ -280,9 +280,14 @@ def _reports(
     job: Any, *, is_new: bool
 ) -> tuple[dict[str, str], dict[str, str], dict[str, Any]]:
     """The reports to write, all for a new channel, else those that are missing; those that are
-    there; and their settings `force`, `curve` and `certificate`.
+    there; and their settings `force`, `curve`, `certificate` and `time_limit`.
     """
-    settings: dict[str, Any] = {"force": False, "curve": "6", "certificate": False}
+    settings: dict[str, Any] = {
+        "force": False,
+        "curve": "6",
+        "certificate": False,
+        "time_limit": None,
+    }
     missing: dict[str, str] = {}
     there: dict[str, str] = {}
     if job.report is not None:

@@ -131,9 +131,13 @@ class NotPrivate(MechdesignError):
 
 
 class SolverFailure(MechdesignError):
-    """The solver stopped without a verified channel (exit code 3)."""
+    """The solver stopped without a verified channel, or without a proof (exit code 3)."""
 
     exit_code = 3
+
+
+class ProofOutOfTime(SolverFailure):
+    """A limit of time ended before a proof did (exit code 3)."""
 
 
 @contextmanager

@@ -248,11 +248,16 @@ class PopulationRules(Rules):
         return PopulationCuts(self.uncertain)
 
     def least_sides(
-        self, proof: CostProof, law: Array | None = None
+        self, proof: CostProof, end: float = math.inf, law: Array | None = None
     ) -> list[float] | None:
         """Lower bounds of the sides of a proof over the set; None without them.
 
         `law` are the shares of the symbols that the proof is about, by default those of the table.
+
+        Raises
+        ------
+        OutOfTime
+            If `end`, a moment of `time.process_time`, comes before all of them are found.
         """
         if proof.sides is None:
             return None
@@ -261,7 +266,8 @@ class PopulationRules(Rules):
         if law is not None:
             # Which outputs are allowed does not depend on it.
             uncertain = replace(uncertain, point=law)
-        return least_sides(partial(rows_for_all_tables, uncertain), sides).tolist()
+        rows_at = partial(rows_for_all_tables, uncertain)
+        return least_sides(rows_at, sides, end=end).tolist()
 
     @property
     def has_table(self) -> bool:

@@ -20,6 +20,7 @@ such as a share of 1, needs no proof. Bounds without a proof are `Unproven`, wit
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -34,6 +35,7 @@ from mechdesign.auditing.measures import utility as measured
 from mechdesign.auditing.population import set_behind
 from mechdesign.auditing.proofs import (
     NO_TABLE,
+    NOT_IN_TIME,
     check_earlier,
     cost_bound,
 )
@@ -64,7 +66,7 @@ from mechdesign.channel.proof import (
 )
 from mechdesign.channel.record import AverageBudget
 from mechdesign.core.balls import quotient_above
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, ProofOutOfTime
 from mechdesign.mechanisms.average_budgets import float_gains, in_solver_unit
 from mechdesign.mechanisms.averages import share_of_bound
 from mechdesign.mechanisms.cut_sets import polytope_at
@@ -94,6 +96,8 @@ from mechdesign.tables.joint import Joint
 from solvers import Array, Polytope, SolverError
 from solvers.average.assignment_convex import Total
 from solvers.average.problem import AverageProblem, Leakage, measure_of
+from solvers.errors import OutOfTime
+from solvers.pace import seconds_until
 from solvers.proving import (
     proven_bound,
     proven_on_average,
@@ -137,8 +141,14 @@ def with_certificate(
     statement: Statement,
     channel: Channel,
     beside: Beside = ALONE,
+    *,
+    end: float = math.inf,
 ) -> Statement:
-    """The statement of a channel file with its bounds proven again, or not."""
+    """The statement of a channel file with its bounds proven again, or not.
+
+    `end` is when to stop, on the clock of `time.process_time`: a bound that is not proven by then
+    is not proven.
+    """
     proven: dict[str, float] = {}
     unproven: list[Unproven] = []
     known_wrong = {wrong.name for wrong in statement.wrong}
@@ -146,14 +156,14 @@ def with_certificate(
         if not is_bound(name) or name in known_wrong:
             continue
         try:
-            value = _proven(channel, name, stated, beside)
-        except (InputError, SolverError) as error:
-            unproven.append(Unproven(name, stated, None, str(error)))
+            value = _proven(channel, name, stated, beside, end)
+        except (InputError, SolverError, ProofOutOfTime) as error:
+            unproven.append(_failed(name, stated, error))
             continue
         if _reaches(name, stated, value):
             proven[name] = value
         else:
-            unproven.append(Unproven(name, stated, value, NOT_REACHED))
+            unproven.append(_not_reached(name, stated, value, end))
     settled = {*proven, *(one.name for one in unproven)}
     return replace(
         statement,
@@ -165,6 +175,20 @@ def with_certificate(
     )
 
 
+def _failed(name: str, stated: float, error: Exception) -> Unproven:
+    """A bound whose proof ended in an error."""
+    if isinstance(error, OutOfTime | ProofOutOfTime):
+        return Unproven(name, stated, None, NOT_IN_TIME, out_of_time=True)
+    return Unproven(name, stated, None, str(error))
+
+
+def _not_reached(name: str, stated: float, proven: float, end: float) -> Unproven:
+    """A bound that the proof in the file does not reach, or not in time."""
+    if time.process_time() >= end:
+        return Unproven(name, stated, proven, NOT_IN_TIME, out_of_time=True)
+    return Unproven(name, stated, proven, NOT_REACHED)
+
+
 def _reaches(name: str, stated: float, proven: float) -> bool:
     """Whether the bound that was proven is the stated one, up to the rounding of both."""
     slack = SLACK * max(1.0, abs(stated))
@@ -173,13 +197,14 @@ def _reaches(name: str, stated: float, proven: float) -> bool:
     return proven >= stated - slack
 
 
-def boxes_with_certificate(channel: Channel) -> Statement:
+def boxes_with_certificate(channel: Channel, *, end: float = math.inf) -> Statement:
     """What a file of boxes states of all channels for the same boxes, proven again or not.
 
     The bounds of the whole are means of those of its strata. What the entropy of the rows is, and
     how many records have nothing released, are statements of the file: no counts decide them. The
     shares that the channel itself keeps are computed with the same numbers, and must be those that
-    the file states, so that none of them brings a channel nearer to its bound.
+    the file states, so that none of them brings a channel nearer to its bound. `end` is as for
+    `with_certificate`.
 
     Raises
     ------
@@ -200,9 +225,9 @@ def boxes_with_certificate(channel: Channel) -> Statement:
     wrong: list[WrongFigure] = []
     for name, bound in stated.items():
         try:
-            share, most = computed[name](channel)
-        except (InputError, SolverError) as error:
-            unproven.append(Unproven(name, bound, None, str(error)))
+            share, most = computed[name](channel, end)
+        except (InputError, SolverError, ProofOutOfTime) as error:
+            unproven.append(_failed(name, bound, error))
             continue
         of_channel, stated_share = own_shares[name]
         if abs(share - stated_share) > SLACK:
@@ -210,7 +235,7 @@ def boxes_with_certificate(channel: Channel) -> Statement:
         if _reaches(name, bound, most):
             proven[name] = most
         else:
-            unproven.append(Unproven(name, bound, most, NOT_REACHED))
+            unproven.append(_not_reached(name, bound, most, end))
     return Statement(
         channel.promise,
         keeps_promise(channel),
@@ -220,7 +245,7 @@ def boxes_with_certificate(channel: Channel) -> Statement:
     )
 
 
-def _kept_of_boxes(channel: Channel) -> tuple[float, float]:
+def _kept_of_boxes(channel: Channel, end: float) -> tuple[float, float]:
     """The share of the information in the rows that a channel of boxes keeps, and the most that
     any channel for these boxes does.
     """
@@ -238,7 +263,7 @@ def _kept_of_boxes(channel: Channel) -> tuple[float, float]:
         stated = (single.record.certificate or {}).get(UPPER_BOUND)
         # Where nothing is stated, it is all of the information in the boxes.
         if stated is not None:
-            most *= _proven(single, UPPER_BOUND, stated, ALONE)
+            most *= _proven(single, UPPER_BOUND, stated, ALONE, end)
         bounds.append(share * most)
     if not utility.entropy > 0.0:
         return 0.0, 0.0
@@ -247,7 +272,7 @@ def _kept_of_boxes(channel: Channel) -> tuple[float, float]:
     return min(kept, 1.0), min(most, 1.0)
 
 
-def _own_of_boxes(channel: Channel) -> tuple[float, float]:
+def _own_of_boxes(channel: Channel, end: float) -> tuple[float, float]:
     """The share of the records that keep their box, and the most that do with these boxes and
     their law; no pricing takes any time here.
     """
@@ -264,13 +289,13 @@ def _own_of_boxes(channel: Channel) -> tuple[float, float]:
         )
         weight = Fraction(records, utility.records)
         own += weight * Fraction(entries, sum(single.row_totals) * single.denominator)
-        bound += weight * (1 - Fraction(least_changed(single)))
+        bound += weight * (1 - Fraction(least_changed(single, end)))
     return float(own), quotient_above(*bound.as_integer_ratio())
 
 
-def least_changed(channel: Channel) -> float:
+def least_changed(channel: Channel, end: float = math.inf) -> float:
     """The share of the records of a stratum that leave their box through any channel with its law,
-    rounded down.
+    rounded down; `end` is as for `with_certificate`.
     """
     joint = channel.joint
     notion = channel.record.promise(channel.sensitive)
@@ -287,17 +312,21 @@ def least_changed(channel: Channel) -> float:
     counts = (channel.row_totals,) * len(joint.sensitive)
     law = replace(joint, counts=counts)
     rules = PopulationRules(joint, notion, populations=populations)
-    least_of_sides = rules.least_sides(proof, law.p_x)
-    return cost_bound(replace(channel, joint=law), proof, None, least_of_sides)
+    least_of_sides = rules.least_sides(proof, end, law.p_x)
+    return cost_bound(replace(channel, joint=law), proof, None, least_of_sides, end)
 
 
-def _proven(channel: Channel, name: str, stated: float, beside: Beside) -> float:
-    """The bound of this name that the file proves.
+def _proven(
+    channel: Channel, name: str, stated: float, beside: Beside, end: float
+) -> float:
+    """The bound of this name that the file proves, or what of it is proven when the time ends.
 
     Raises
     ------
     InputError
         With the reason, where it proves none.
+    OutOfTime, ProofOutOfTime
+        If nothing is proven when the time ends.
     """
     joint = channel.joint
     if joint is None:
@@ -313,10 +342,10 @@ def _proven(channel: Channel, name: str, stated: float, beside: Beside) -> float
     if proof is None:
         raise InputError(_why_without(channel))
     if name == LOWER_BOUND and isinstance(proof, CostProof):
-        return _least_cost_again(channel, joint, proof, beside)
+        return _least_cost_again(channel, joint, proof, beside, end)
     if isinstance(proof, CostProof):
         raise InputError(NOT_OF_THIS_KIND)
-    again = ProvenAgain(channel, joint, beside)
+    again = ProvenAgain(channel, joint, beside, end)
     again.check(len(proof.prices))
     if name == TASK_BOUND and isinstance(proof, TaskProof):
         return again.task_bound(proof, stated)
@@ -371,13 +400,13 @@ def _noise_free(
 
 
 def _least_cost_again(
-    channel: Channel, joint: Joint, proof: CostProof, beside: Beside
+    channel: Channel, joint: Joint, proof: CostProof, beside: Beside, end: float
 ) -> float:
     """The bound on the cost of all channels that a proof of least cost gives."""
     check_earlier(channel, beside.after)
     notion = channel.record.promise(channel.sensitive)
     if notion is None:
-        return cost_bound(channel, proof, None, None)
+        return cost_bound(channel, proof, end=end)
     demands: Sequence[Demand] | None = None
     if beside.after:
         demands = demands_of(beside.whole or joint, notion, beside.after, joint)
@@ -385,7 +414,8 @@ def _least_cost_again(
     populations = set_behind(channel, joint)
     if populations is not None:
         rules = PopulationRules(joint, notion, populations=populations)
-    return cost_bound(channel, proof, demands, rules.least_sides(proof))
+    least_of_sides = rules.least_sides(proof, end)
+    return cost_bound(channel, proof, demands, least_of_sides, end)
 
 
 def _why_without(channel: Channel) -> str:
@@ -457,16 +487,21 @@ def _allowed(rules: Rules, touched: Array) -> Polytope:
 class ProvenAgain:
     """The bounds of one channel on its own table, by the prices of its file.
 
+    `end` is when to stop, on the clock of `time.process_time`: what is proven by then holds.
+
     Raises
     ------
     InputError
         From every method: if the proof does not fit the channel, or what it was designed for has no
         such bound.
+    OutOfTime
+        From every method: if nothing is proven when the time ends.
     """
 
     channel: Channel
     joint: Joint
     beside: Beside
+    end: float = math.inf
 
     def check(self, prices: int) -> None:
         """Refuse what no proof of prices is about."""
@@ -511,6 +546,11 @@ class ProvenAgain:
             )
 
     @property
+    def seconds(self) -> float | None:
+        """Seconds that are left; None without a limit."""
+        return seconds_until(self.end)
+
+    @property
     def entropy(self) -> float:
         """H(X) in nats."""
         return utility_entropy(self.joint)
@@ -534,6 +574,7 @@ class ProvenAgain:
                     rules.uncertain,
                     proof.prices,
                     least=least,
+                    time_limit=self.seconds,
                 )
             else:
                 bound = self._over_members(rules, np.array(proof.prices), least)
@@ -593,6 +634,7 @@ class ProvenAgain:
             rules.reduced.joint.p_x,
             best,
             least=least,
+            time_limit=self.seconds,
         )
 
     def _over_members(self, rules: Rules, prices: Array, least: float) -> float:
@@ -602,6 +644,7 @@ class ProvenAgain:
             rules.reduced.joint.p_x,
             prices,
             least=least,
+            time_limit=self.seconds,
         )
 
     def leakage_bound(self, proof: EntropyProof, stated: float) -> float:
@@ -666,6 +709,7 @@ class ProvenAgain:
             proof.prices,
             np.array(proof.leakages or ()),
             least=least,
+            time_limit=self.seconds,
         )
 
     def _within(
@@ -705,6 +749,7 @@ class ProvenAgain:
                 proof.prices,
                 charge,
                 self._touched(proof),
+                time_limit=self.seconds,
             )
             return task_bound(figures, bound)
         bound = proven_task(
@@ -713,6 +758,7 @@ class ProvenAgain:
             given_x,
             proof.prices,
             least=least,
+            time_limit=self.seconds,
         )
         return task_bound(figures, bound)
 
@@ -738,6 +784,7 @@ class ProvenAgain:
                     own_x,
                     own,
                     least=float(own @ table.p_x),
+                    time_limit=self.seconds,
                 )
                 bound = min(most, told.prior - entropy)
             kept.append(stratum.share * told.released)
@@ -773,6 +820,7 @@ class ProvenAgain:
                 inverse,
                 charge,
                 self._touched(proof),
+                time_limit=self.seconds,
             )
         else:
             bound = proven_variance(
@@ -781,6 +829,7 @@ class ProvenAgain:
                 queries.gram,
                 proof.prices,
                 inverse,
+                time_limit=self.seconds,
             )
         return variance_of(bound, queries, self.joint.p_x)
 
@@ -806,6 +855,7 @@ class ProvenAgain:
                     queries.gram,
                     prices[members],
                     inverse[np.ix_(members, members)],
+                    time_limit=self.seconds,
                 )
                 bound = max(bound, variance_of(proven, queries, table.p_x))
             bounds.append(stratum.share * bound)

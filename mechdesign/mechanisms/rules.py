@@ -315,7 +315,9 @@ class Rules:
             return None
         return MeanCuts(self.members, self.reduced.joint.p_x)
 
-    def least_sides(self, proof: CostProof) -> list[float] | None:
+    def least_sides(
+        self, proof: CostProof, end: float = math.inf
+    ) -> list[float] | None:
         """Lower bounds of the sides of a proof of costs over all allowed posteriors; None without
         them, and for a promise on single lifts, whose proofs have multipliers of lifts.
 
@@ -323,6 +325,8 @@ class Rules:
         ------
         InputError
             If the proof is of another table.
+        OutOfTime
+            If `end`, a moment of `time.process_time`, comes before all of them are found.
         """
         limits = self.notion.limits
         if proof.sides is None or not isinstance(limits, MeanLimits):
@@ -331,10 +335,10 @@ class Rules:
         by_symbol = replace(self, by_symbol=True)
         cuts = by_symbol.cuts
         if cuts is None:
-            return least_on_polytope(by_symbol.relaxation, sides).tolist()
+            return least_on_polytope(by_symbol.relaxation, sides, end).tolist()
         touched = np.array(proof.touched or ()).reshape(-1, len(sides))
         first = polytope_at(cuts, touched).rows
-        return least_sides(partial(rows_broken, cuts), sides, first).tolist()
+        return least_sides(partial(rows_broken, cuts), sides, first, end).tolist()
 
     def tightened(self, proof: Certificate, nmi: float, search: Search) -> Certificate:
         """The certificate with a better bound, where the rules have one; here the same."""

@@ -154,19 +154,24 @@ def behind(
     name: str = "the channel",
     *,
     certificate: bool = False,
+    end: float = math.inf,
 ) -> Design | None:
     """What reports on a channel need of its design: that at hand, or the one that the file and its
     table tell (`design_behind`); None for a public channel.
+
+    Proofs of its `certificate` stop at `end`, on the clock of `time.process_time`.
     """
     if design is not None or not has_table(channel):
         return design
     notion = promise_of(channel, name)
     utility = channel.box_utility
     if utility is not None:
-        return _boxes_behind(channel, utility, notion, certificate=certificate)
+        return _boxes_behind(channel, utility, notion, certificate=certificate, end=end)
     # Claims of boxes have what these keep beside the counts, and any other channel has its table.
     assert channel.joint is not None
-    return design_behind(channel, channel.joint, notion, certificate=certificate)
+    return design_behind(
+        channel, channel.joint, notion, certificate=certificate, end=end
+    )
 
 
 def internal_report(
@@ -227,24 +232,31 @@ def internal_report(
 
 
 def design_behind(
-    channel: Channel, joint: Joint, notion: Notion, *, certificate: bool = False
+    channel: Channel,
+    joint: Joint,
+    notion: Notion,
+    *,
+    certificate: bool = False,
+    end: float = math.inf,
 ) -> Design:
     """The design of a channel from a file, audited again.
 
     With `certificate` its bounds are proven again from the proof in the file; else they are only
-    stated by the file.
+    stated by the file. Proofs stop at `end`, on the clock of `time.process_time`.
 
     Raises
     ------
     NotPrivate
         If a figure of the file is not that of its integers on its table, or a bound is not proven.
+    SolverFailure
+        If a bound is not proven in time.
     """
     statement = statement_of(channel)
     # A broken promise is reported as one, whatever its figures say.
     if statement.kept is not False:
         refuse_wrong_figures(statement)
     if certificate:
-        statement = with_certificate(statement, channel)
+        statement = with_certificate(statement, channel, end=end)
         refuse_unproven(statement)
     # Nothing is taken from the file that can be computed from its integers and its table; only the
     # bound would need the search again, or its proof.
@@ -286,7 +298,12 @@ def design_behind(
 
 
 def _boxes_behind(
-    channel: Channel, utility: BoxUtility, notion: Notion, *, certificate: bool
+    channel: Channel,
+    utility: BoxUtility,
+    notion: Notion,
+    *,
+    certificate: bool,
+    end: float,
 ) -> Design:
     """The design of boxes from a file, audited again; what it keeps is only stated by the file, but
     for bounds that are proven again (`design_behind`).
@@ -294,7 +311,7 @@ def _boxes_behind(
     messages = (NOT_AGAIN, *_messages_of(channel))
     scope = STATED
     if certificate:
-        statement = boxes_with_certificate(channel)
+        statement = boxes_with_certificate(channel, end=end)
         refuse_wrong_figures(statement)
         refuse_unproven(statement)
         messages = _messages_of(channel)

@@ -71,7 +71,7 @@ from solvers.assignment.simplex import Program, check_time
 from solvers.errors import BackendFailure, EmptyPolytope
 from solvers.pace import passing
 from solvers.points import Array
-from solvers.programs import SHARP, highs_with
+from solvers.programs import SHARP, highs_with, is_over, stop_at
 from solvers.sets.uncertain import UncertainSet
 
 # ---------------------------------------------------------------------- rows of the set
@@ -472,11 +472,12 @@ def _run(program: RobustCounterpart, end: float) -> tuple[Any, bool]:
         program.blocks.load(highs)
         if end < math.inf:
             highs.setOptionValue("time_limit", passing(end - time.process_time()))
+            stop_at(highs, end)
         highs.run()
         status = highs.getModelStatus()
         if status == statuses.kOptimal:
             return highs, True
-        if status == statuses.kTimeLimit:
+        if is_over(highs):
             return highs, False
         # Columns that tell nothing are an assignment of a free problem, so it is never empty.
         if status == statuses.kInfeasible and not program.problem.is_free:

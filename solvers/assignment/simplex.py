@@ -32,7 +32,7 @@ from solvers.assignment.assignment import Assigned, Assignment, Multipliers
 from solvers.errors import BackendFailure, EmptyPolytope, OutOfTime
 from solvers.pace import passing
 from solvers.points import Array
-from solvers.programs import SHARP, highs_with, set_options
+from solvers.programs import SHARP, highs_with, is_over, set_options, stop_at
 
 OTHER_WAYS: tuple[dict[str, str | int | float], ...] = (
     {"presolve": "on"},
@@ -315,10 +315,10 @@ class Program:
             left = passing(end - time.process_time())
             # HiGHS counts the time of all runs of one object together.
             highs.setOptionValue("time_limit", highs.getRunTime() + left)
+        stop_at(highs, end)
         highs.run()
-        finished = (self._statuses.kOptimal, self._statuses.kTimeLimit)
         for way in OTHER_WAYS:
-            if highs.getModelStatus() in finished:
+            if highs.getModelStatus() == self._statuses.kOptimal or is_over(highs):
                 break
             highs.clearSolver()
             set_options(highs, way)

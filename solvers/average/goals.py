@@ -38,6 +38,7 @@ multiplied by 2^10, and its right side becomes 1.024.
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -46,7 +47,7 @@ import numpy as np
 from solvers.average.problem import FEW_ULP, AverageProblem
 from solvers.pace import passing
 from solvers.points import Array, Points
-from solvers.programs import SHARP, highs_with
+from solvers.programs import SHARP, highs_with, stop_at
 
 # ----------------------------------------------------------------------- master program
 
@@ -143,6 +144,7 @@ class Master:
         for _ in range(2):
             limit = highs.getRunTime() + passing(max(seconds, 0.1))
             highs.setOptionValue("time_limit", limit)
+            stop_at(highs, time.process_time() + max(seconds, 0.1))
             highs.run()
             if highs.getModelStatus() == self._optimal:
                 answer = highs.getSolution()

@@ -47,6 +47,7 @@ from solvers.errors import (
     SolverError,
     TooManyVertices,
 )
+from solvers.pace import seconds_until
 from solvers.points import Array, Points
 from solvers.programs import HighsMaster
 from solvers.purposes.task import task_entropies
@@ -312,13 +313,20 @@ def _solution(master: Master, end: float) -> Solution:
 
 
 def cell_vertices(
-    tangents: Sequence[Array], outer: Polytope | None, n: int, end: float
+    tangents: Sequence[Array],
+    outer: Polytope | None,
+    n: int,
+    end: float,
+    share: float = LISTING_SHARE,
 ) -> Array:
-    """The vertices of all cells, in each of which one of the tangents is the largest; (k, n)."""
+    """The vertices of all cells, in each of which one of the tangents is the largest; (k, n).
+
+    The listing has this share of the time until `end`.
+    """
     found = [np.eye(n)] if outer is None and len(tangents) == 1 else []
     seconds = None
     if end < math.inf:
-        seconds = LISTING_SHARE * max(end - time.process_time(), 0.0)
+        seconds = share * max(end - time.process_time(), 0.0)
     deadline = math.inf if seconds is None else time.process_time() + seconds
     total = 0
     for i, tangent in enumerate(tangents):
@@ -339,7 +347,9 @@ def cell_vertices(
         low = low - FEW_ULP * (1.0 + np.abs(cell).max(axis=1))
         try:
             listed = vertices(
-                Polytope(cell, low, high), max_vertices=MOST_VERTICES
+                Polytope(cell, low, high),
+                max_vertices=MOST_VERTICES,
+                time_limit=seconds_until(deadline),
             ).points
         except EmptyPolytope:
             continue

@@ -239,7 +239,7 @@ class EnvelopeSearch(PooledRounds):
     def _add_pairs(self) -> None:
         """Members that mix two coordinates, those that the master can use, and cuts there."""
         gap = self.aim
-        pairs = pair_members(self._convex, self._margin)
+        pairs = pair_members(self._convex, self._margin, self.seconds)
         entropies = pairs.entropies()
 
         # Of the pairs the cheapest at the present prices become members, until none gains: all of

@@ -151,6 +151,13 @@ def removing(cuts: list[Cut], image: Array) -> list[Cut]:
 MOST_PAIRS = 20_000
 """Pairs that are looked at: all of 200 coordinates. Of more, a sample that is always the same."""
 
+PAIRS_SHARE = 0.5
+"""Share of the time that is left which the pairs may take."""
+
+SECONDS_OF_ENTRY = 1e-8
+"""Processor time of one entry of an image, once: divergences of 20,000 pairs of 300 entries take 12
+seconds."""
+
 NARROWINGS = 15
 """Golden sections: the last interval is below 1e-6 of the way, so that a set that covers less of it
 may be missed, which only leaves a column to be found later."""
@@ -194,14 +201,15 @@ class _Ways:
         )
 
 
-def pair_members(convex: ConvexSet, margin: float) -> Points:
+def pair_members(convex: ConvexSet, margin: float, seconds: float = math.inf) -> Points:
     """The members at both ends of the set on the ways between unit vectors; (k, n) with two entries
     each.
 
-    Ends that are unit vectors themselves are left out.
+    Ends that are unit vectors themselves are left out. So are pairs for which a search with so many
+    `seconds` left has no time.
     """
-    n = convex.matrix.shape[1]
-    first, second = _pairs(n)
+    entries, n = convex.matrix.shape
+    first, second = _pairs(n, _affordable(entries, seconds))
     # Image of the unit vector of symbol x is column x of the matrix.
     starts = convex.matrix[:, first]
     ways = _Ways(convex, margin, starts, convex.matrix[:, second] - starts)
@@ -226,12 +234,25 @@ def pair_members(convex: ConvexSet, margin: float) -> Points:
     return points.take(convex.excess(points, margin) <= 0.0)
 
 
-def _pairs(n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The coordinates of all pairs, or of a sample."""
+def _affordable(entries: int, seconds: float) -> int:
+    """Pairs for which there is time, by the number of entries of an image.
+
+    They are halved until they fit, so that a little more or less time gives the same pairs.
+    """
+    evaluations = 2 * NARROWINGS + 2 * BISECTIONS
+    of_pair = evaluations * entries * SECONDS_OF_ENTRY
+    pairs = MOST_PAIRS
+    while pairs > 1 and pairs * of_pair > PAIRS_SHARE * seconds:
+        pairs //= 2
+    return pairs
+
+
+def _pairs(n: int, most: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The coordinates of all pairs, or of a sample of at most so many."""
     first, second = np.triu_indices(n, 1)
-    if len(first) <= MOST_PAIRS:
+    if len(first) <= most:
         return first, second
-    chosen = np.random.default_rng(0).choice(len(first), MOST_PAIRS, replace=False)
+    chosen = np.random.default_rng(0).choice(len(first), most, replace=False)
     return first[chosen], second[chosen]
 
 

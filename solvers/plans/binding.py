@@ -13,6 +13,7 @@ What follows is an ordinary solve of the whole program, which begins at its opti
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -21,13 +22,15 @@ from solvers.errors import OutOfTime
 from solvers.pace import NEVER, Clock
 from solvers.plans.problem import Indices
 from solvers.points import Array
-from solvers.programs import highs_with, set_options
+from solvers.programs import highs_with, is_over, set_options, stop_at
 
 TOLERANCE = 1e-9
 """A row that is missed by more is added: the feasibility tolerance of plans."""
 
 ADDED = 2
 """Rows that are added at a time, for each equation: those that are missed most."""
+
+NOT_IN_TIME = "the time was over before a linear program was solved"
 
 MOST_ROUNDS = 60
 """Rounds of rows; 5 to 20 are usual."""
@@ -54,7 +57,7 @@ def start_at_binding_rows(
     Raises
     ------
     OutOfTime
-        If the time is over before a round.
+        If the time is over before a round ends.
     """
     # Imported here because it loads slowly, and few designs are plans.
     import highspy
@@ -94,8 +97,11 @@ def start_at_binding_rows(
     is_added[added] = True
     for _ in range(MOST_ROUNDS):
         if clock() <= 0.0:
-            raise OutOfTime("the time was over before a linear program was solved")
+            raise OutOfTime(NOT_IN_TIME)
+        stop_at(smaller, time.process_time() + clock())
         smaller.run()
+        if is_over(smaller):
+            raise OutOfTime(NOT_IN_TIME)
         if smaller.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             return False
         solution = np.array(smaller.getSolution().col_value)

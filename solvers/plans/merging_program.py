@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -39,7 +40,7 @@ from numpy.typing import NDArray
 from solvers.errors import BackendFailure, InvalidOption
 from solvers.pace import passing
 from solvers.points import Array
-from solvers.programs import highs_with
+from solvers.programs import highs_with, stop_at
 
 Integers = NDArray[np.int64]
 
@@ -237,6 +238,7 @@ class MergingProgram:
         highs = highs_with(OPTIONS)
         highs.setOptionValue("time_limit", min(passing(time_limit), highspy.kHighsInf))
         highs.passModel(self._model())
+        stop_at(highs, time.process_time() + time_limit)
         highs.run()
         solution = highs.getSolution()
         values = np.array(solution.col_value)

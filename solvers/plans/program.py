@@ -33,7 +33,7 @@ from solvers.plans.binding import start_at_binding_rows
 from solvers.plans.problem import Indices
 from solvers.plans.ranges import Ranges
 from solvers.points import Array
-from solvers.programs import highs_with, set_options
+from solvers.programs import highs_with, is_over, set_options, stop_at
 
 OPTIONS: dict[str, str | int | float] = {
     "solver": "simplex",
@@ -426,6 +426,7 @@ class PlanProgram:
         if math.isfinite(clock()):
             allowed = self._highs.getRunTime() + max(clock.passing(), SHORTEST)
             set_options(self._highs, {"time_limit": allowed})
+            stop_at(self._highs, time.process_time() + max(clock(), SHORTEST))
 
     def solve(self, clock: Clock = NEVER, *, to_vertex: bool = True) -> Solved:
         """Solve: few pairs by the simplex method, from the last basis if there is one; many by the
@@ -465,7 +466,7 @@ class PlanProgram:
                 if self.is_large:
                     self._entry_time = seconds / (self._pairs * self._rows)
                 return self._solved(to_vertex or not self.is_large)
-            if status == self._statuses.kTimeLimit:
+            if is_over(self._highs):
                 self._has_basis = False
                 raise OutOfTime("the time was over before a linear program was solved")
             infeasible = infeasible or status == self._statuses.kInfeasible

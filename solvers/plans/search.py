@@ -105,9 +105,9 @@ ALONE = 0.1
 there is time for a second one, which begins with the prices that the first one proves (.206 and
 .216 of 2,000 x 15 symbols, where prices of blocks prove .180)."""
 
-CEILING = 0.25
+CEILING = 0.35
 """Share of the time that the bound of the classes may take when all of it is over: with 2,000
-symbols and 15 secrets its program takes five seconds."""
+symbols and 15 secrets its program takes five to seven seconds."""
 
 LONGEST_ALONE = 30.0
 """Seconds that such a bound may take, however much time there is."""
@@ -294,7 +294,9 @@ class Stratum:
         if self.bound <= first:
             seconds = max(self.clock(), CEILING * limit)
             self._raise_bound(*ceiling(self.problem, whole, seconds))
-            if self._reserved > 0.0:
+            # When the time is over one bound is enough.
+            in_time = self.clock() > 0.0 or self.bound <= first
+            if self._reserved > 0.0 and in_time:
                 self._sharpen(whole)
             self.report(self.cost, self.bound)
 

@@ -12,10 +12,12 @@ For example, let v_0 <= 3/4 for all members (v_0, 1 - v_0). The side (-1, 3) is 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 
 import numpy as np
 
+from solvers.errors import OutOfTime
 from solvers.points import Array
 from solvers.pricing.concave import ConcaveSearch
 from solvers.sets.polytope import Polytope
@@ -35,12 +37,20 @@ def rows_for_all_tables(uncertain: UncertainSet, v: Array) -> Array:
 
 
 def least_sides(
-    rows_at: Callable[[Array], Array], sides: Array, first: Array | None = None
+    rows_at: Callable[[Array], Array],
+    sides: Array,
+    first: Array | None = None,
+    end: float = math.inf,
 ) -> Array:
     """For every column of `sides`, (n, k), a lower bound of its product with every member, (k,).
 
     `rows_at` gives rows a (m, n) with a.v >= 0 for all members v, for a vector (n,) that may be
     outside: if it is, it breaks some of them. `first` are rows that are known before.
+
+    Raises
+    ------
+    OutOfTime
+        If `end`, a moment of `time.process_time`, comes before all of them are found.
     """
     if first is None:
         first = np.zeros((0, len(sides)))
@@ -50,6 +60,7 @@ def least_sides(
         rows = first
         bound = -math.inf
         for _ in range(MOST_ROWS):
+            _check_time(end)
             ends = np.zeros(len(rows))
             search = ConcaveSearch(Polytope(rows, ends, np.full(len(rows), np.inf)))
             bound = search.least(side)
@@ -65,7 +76,17 @@ def least_sides(
     return np.array(found)
 
 
-def least_on_polytope(polytope: Polytope, sides: Array) -> Array:
+def least_on_polytope(polytope: Polytope, sides: Array, end: float = math.inf) -> Array:
     """The same over a polytope with listed rows."""
     search = ConcaveSearch(polytope)
-    return np.array([search.least(side) for side in sides.T])
+    found: list[float] = []
+    for side in sides.T:
+        _check_time(end)
+        found.append(search.least(side))
+    return np.array(found)
+
+
+def _check_time(end: float) -> None:
+    """Raise OutOfTime after this moment of `time.process_time`."""
+    if time.process_time() >= end:
+        raise OutOfTime("the sides of the proof were not bounded in time")

@@ -20,7 +20,7 @@ from solvers import (
     Points,
     convex_envelope,
 )
-from solvers.envelope.convex_pricing import OuterPolytope
+from solvers.envelope.convex_pricing import OuterPolytope, pair_members
 from solvers.programs import HighsMaster, MasterStatus
 from tests.ending import ends_by_itself
 
@@ -312,3 +312,16 @@ def test_progress_and_interruption():
     assert found.status is EnvelopeStatus.INTERRUPTED
     assert found.bound <= found.value
     assert seen[0].value >= seen[-1].value
+
+
+def test_pairs_for_which_there_is_no_time_are_left_out():
+    convex, _ = problem(3, m=5, n=40, size=0.2)
+    everything = pair_members(convex, 0.0)
+    assert len(everything) > 700
+    # A pair takes 82 evaluations of five entries each, and half of the time is for them.
+    few = pair_members(convex, 0.0, seconds=2 * 300 * 82 * 5e-8)
+    assert 0 < len(few) < len(everything) / 2
+    known = {tuple(row) for row in everything.toarray().round(12)}
+    assert {tuple(row) for row in few.toarray().round(12)} <= known
+    in_time = pair_members(convex, 0.0, seconds=60.0)
+    assert np.array_equal(in_time.toarray(), everything.toarray())

@@ -4,6 +4,8 @@ failure.
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from solvers import Points
+from solvers import BackendFailure, Points, programs
 from solvers.programs import (
     FEASIBILITY,
     OTHER_WAYS,
@@ -20,6 +22,9 @@ from solvers.programs import (
     MasterSolution,
     MasterStatus,
     PriceBox,
+    Program,
+    SparseRows,
+    solve_program,
 )
 from tests.oracles.cvxpy_master import CvxpyMaster
 
@@ -281,3 +286,36 @@ def test_the_interior_point_answers_where_no_simplex_can():
     assert found.is_optimal
     assert found.value == pytest.approx(plain(points, costs, target), abs=1e-7)
     np.testing.assert_allclose(points.combine(found.weights), target, atol=1e-9)
+
+
+def packing(seed, variables, limits, share, *, integer):
+    """The largest total of variables under limits on random sums of them, as shares of these."""
+    rng = np.random.default_rng(seed)
+    rows = SparseRows()
+    for weights in rng.integers(1, 100, (limits, variables)).astype(float):
+        rows.add(range(variables), weights.tolist(), 0.0, share * weights.sum())
+    return Program(
+        -rng.integers(1, 100, variables).astype(float),
+        np.zeros(variables),
+        np.ones(variables),
+        rows,
+        np.ones(variables, np.bool_) if integer else None,
+    )
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        packing(0, 800, 600, 0.02, integer=False),
+        packing(0, 120, 40, 0.5, integer=True),
+    ],
+    ids=["linear", "integer"],
+)
+def test_a_limit_is_one_of_processor_time(monkeypatch, program):
+    # As on a machine that is believed to be busy: HiGHS may take so long by the clock.
+    monkeypatch.setattr(programs, "passing", lambda _: 60.0)
+    before = time.process_time()
+    # A point that is feasible is an answer, too; a linear program may have none by then.
+    with suppress(BackendFailure):
+        assert not solve_program(program, time_limit=0.05).optimal
+    assert time.process_time() - before < 1.0

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mechdesign as md
+from mechdesign.auditing import proofs
 from mechdesign.auditing.lifts import demands_of
 from mechdesign.auditing.proofs import _frequencies, cost_bound, numbers_in
 from mechdesign.channel.output_cells import own_rows
@@ -65,6 +66,20 @@ def test_the_stated_bound_is_proven(notion, objective, secrets):
     scale = max(1.0, stated)
     assert stated - 1e-9 * scale <= proven <= design.least.cost
     assert design.least.cost - proven <= 1e-5 * scale
+
+
+def test_every_budget_is_taken_once(monkeypatch):
+    # Each symbol is limited by all others: with 300 of them that took ten seconds.
+    design = md.design(table(12, 5), md.ALIP(0.3, 0.4), objective="truth")
+    taken = []
+
+    def exponential(budget):
+        taken.append(budget)
+        return math.exp(budget) * (1.0 - 1e-12)
+
+    monkeypatch.setattr(proofs, "_exp_below", exponential)
+    assert cost_bound(design.channel, proof_of(design)) > 0.0
+    assert len(taken) == 12
 
 
 @pytest.mark.parametrize("keep", [False, True])

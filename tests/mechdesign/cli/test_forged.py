@@ -207,6 +207,51 @@ def test_a_bound_without_its_proof_fails(folder, run, channel):
     assert not (folder / "r.md").exists()
 
 
+NO_TIME = ("--certificate", "--time-limit", "1e-9")
+
+
+def test_a_proof_that_takes_too_long_is_no_proof(folder, run, channel):
+    late = run("audit", channel, *NO_TIME)
+    # 1 would say that the promise or the bound does not hold, which nobody knows.
+    assert late.code == 3
+    text = " ".join(late.out.split())
+    assert "The bound upper_bound_nmi 0." in text
+    assert "is not proven: the time was over before the proof was" in text
+    assert "allow more (--time-limit)" in text
+    assert "Proven again" not in text
+    figures = run("audit", channel, *NO_TIME, "--json").record["figures"]
+    assert figures["proven"] == {}
+    assert figures["unproven"][0]["out_of_time"] is True
+    report = run("report", channel, "--report", "r.md", *NO_TIME)
+    assert report.code == 3
+    assert "is not proven: the time was over before the proof was" in report.err
+    assert not (folder / "r.md").exists()
+    in_time = run("audit", channel, "--certificate", "--time-limit", "none")
+    assert in_time.code == 0
+
+
+def test_what_is_wrong_is_wrong_without_time(run, channel):
+    def forge(document):
+        document["utility"]["nmi"] += 0.01
+
+    rewrite(channel, forge)
+    assert run("audit", channel, *NO_TIME).code == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--time-limit", "5"), "--time-limit belongs to --certificate"),
+        (("--certificate", "--time-limit", "0"), "--time-limit ('0') must be a pos"),
+    ],
+)
+def test_a_limit_is_for_a_proof(run, channel, words, message):
+    for verb in (("audit", channel), ("report", channel, "--report", "r.md")):
+        result = run(*verb, *words)
+        assert result.code == 2
+        assert message in result.err
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -152,6 +152,11 @@ MISTAKES = [
     ("epsilon = 1.0", "epsilon = 1.0\neps-l = 1", 9, "give either --epsilon"),
     ("epsilon = 1.0", "epsilom = 1.0", 9, "design has an unknown key 'epsilom'"),
     ("time-limit = 60", "time-limit = -1", 10, r"--time-limit \('-1'\) must be a positive number"),
+    ("time-limit = 60", "time_limit = 60", 10, "design has an unknown key 'time_limit'; write 'time-limit', as the option"),
+    ("time-limit = 60", "no_such = 60", 10, "design has an unknown key 'no_such'"),
+    ('ledger = "ledger.db"', 'key_from = "k"', 3, "the job has an unknown key 'key_from'; write 'key-from', as the option"),
+    ('unknown = "marginal"', "keep_order = true", 16, r"apply\[0\] has an unknown key 'keep_order'; write 'keep-order'"),
+    ('"report.md"', '"report.md"\npublic_report = "p.html"', 25, "report has an unknown key 'public_report'; write 'public-report'"),
     ("time-limit = 60", 'confidence = "sure"', 10, r"confidence \('sure'\) is not a number; it must be from 0.5"),
     ("time-limit = 60", 'output = "c.json"', 10, "design has an unknown key 'output'"),
     ("time-limit = 60", "public = 1", 10, r"design.public \('1'\) must be true or false"),
@@ -183,6 +188,7 @@ def test_a_mistake_is_told_with_its_line_before_anything_is_written(
     job.write_text(JOB.replace(old, new))
     error = refused("run", job, "--dry-run", "--json")
     assert message.replace("\\", "") in error
+    assert ("; write '" in error) == ("; write '" in message)
     assert f"job.toml, line {line}: " in error or f"(at line {line}, column" in error
 
 

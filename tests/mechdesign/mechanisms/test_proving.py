@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import replace
 from functools import cache
 
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mechdesign as md
+from mechdesign.auditing.proofs import NOT_IN_TIME
 from mechdesign.auditing.stated import (
     BOUNDS,
     is_bound,
@@ -140,6 +142,44 @@ def test_a_forged_bound_is_not_proven(tmp_path, options, name):
         assert unproven.proven > unproven.stated + 1e-3
     else:
         assert unproven.proven < unproven.stated - 1e-3
+
+
+IN_TIME = {
+    "information": (3, 7, md.LIP(0.1), {}),
+    "information, kl": (3, 7, md.KL(0.02, 0.02), {}),
+    "information, population": (2, 5, md.LIP(0.9), {"confidence": 0.9}),
+    "information, average": (2, 6, None, {"average": {"mi": 0.02}}),
+    "truth": (3, 7, md.LIP(0.1), {"objective": "truth"}),
+    "truth, chi2": (3, 7, md.Chi2Lift(0.1, 0.1), {"objective": "truth"}),
+    "truth, population": (
+        *(2, 5, md.LIP(0.9)),
+        {"confidence": 0.9, "objective": "truth"},
+    ),
+    "frequencies": (3, 6, md.LIP(0.1), {"objective": "frequencies"}),
+}
+
+
+@pytest.mark.parametrize("kind", IN_TIME)
+def test_a_bound_is_not_proven_after_its_time(kind):
+    secrets, symbols, notion, options = IN_TIME[kind]
+    joint = table(secrets, symbols)
+    channel = md.design(joint, notion, time_limit=10, **options).channel
+    in_time = proven(channel)
+    assert in_time.unproven == ()
+    assert in_time.proven
+    too_late = with_certificate(statement_of(channel), channel, end=time.process_time())
+    assert too_late.proven == {}
+    assert {one.name for one in too_late.unproven} == in_time.proven.keys()
+    assert all(one.out_of_time for one in too_late.unproven)
+    assert too_late.unproven[0].reason == NOT_IN_TIME
+
+
+def test_a_forged_bound_is_no_matter_of_time(tmp_path):
+    channel = md.load(of_a_smaller_budget(tmp_path))
+    later = time.process_time() + 60.0
+    (unproven,) = with_certificate(statement_of(channel), channel, end=later).unproven
+    assert not unproven.out_of_time
+    assert unproven.reason == "the proof in the file does not reach it"
 
 
 def test_forged_prices_prove_less(file):
