@@ -30,13 +30,15 @@ values, so that the program is as small for 40,000 inputs as for some hundreds. 
 get its share, so the sums are those of the program. Where a divided bin has equal values, its
 cheapest inputs go first instead.
 
+The program is not needed where every input can go to the half of its own output, and others make up
+for what lacks there.
+
 With restrictions, x_i leaves what must stay to the half that it stays in, and there may be no
 solution; then the part remains whole.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple
@@ -64,8 +66,9 @@ DISPLACED_WITHIN = 2.6
 BEYOND = 4.0
 """What lies beyond the limits, and has to be displaced, counts so many times more."""
 
-TRIED = 12
-"""Cuts of a large set whose sides are compared by the costs within them."""
+TRIED = 6
+"""Cuts of a large set whose sides are compared by the costs within them: with 12 blocks of 40 rows
+cost 0.3 % less, for a quarter more of the time of dividing."""
 
 TRIED_FROM = 160
 """Symbols of a set from which cuts are compared so: smaller ones are too many."""
@@ -287,6 +290,7 @@ class Divider:
     ) -> None:
         self._problem = problem
         self._cutter = Cutter(problem.costs, rng, TRIED)
+        self._quick_cutter = Cutter(problem.costs, rng)
         self._order = np.argsort(whole.inputs, kind="stable")
         self._inputs = whole.inputs[self._order]
         self._mixture = Mixture.of(whole.ranges)
@@ -304,11 +308,17 @@ class Divider:
                 waiting += reversed(halves)
         return ready
 
-    def halves(self, group: Group) -> tuple[Group, Group] | None:
-        """Both halves of a group, a part of the whole; None where it cannot be divided."""
+    def halves(
+        self, group: Group, *, quickly: bool = False
+    ) -> tuple[Group, Group] | None:
+        """Both halves of a group, a part of the whole; None where it cannot be divided.
+
+        Quickly means that cuts are not compared.
+        """
         if len(group.outputs) == 1:
             return None
-        side = self._cutter.side(
+        cutter = self._quick_cutter if quickly else self._cutter
+        side = cutter.side(
             group.outputs, group.targets, self._mixture_of(group.outputs)
         )
         if side is None:
@@ -334,7 +344,10 @@ class Divider:
 
     def _shares(self, group: Group, side: NDArray[np.bool_]) -> Array | None:
         """The share of each input that goes to the first half; None where there is none."""
-        dearer = self._cost_to(group, side) - self._cost_to(group, ~side)
+        found = self._by_outputs(group, side)
+        if found is not None:
+            return found
+        dearer = self._dearer(group, group.inputs, side)
         if self._problem.stay is not None:
             # What must stay differs from input to input.
             bins = np.arange(len(group.inputs))
@@ -359,12 +372,37 @@ class Divider:
                 shares[first] = _filled(group.masses[first], float(of_bins[k]))
         return _settled(group.masses, shares, float(group.targets[side].sum()))
 
-    def _cost_to(self, group: Group, side: NDArray[np.bool_]) -> Array:
-        """The mean cost of each input to the outputs of one half."""
-        outputs = group.outputs[side]
-        costs = self._problem.costs.means(group.inputs, outputs, group.targets[side])
-        costs[np.isin(group.inputs, outputs)] *= OWN
-        return costs
+    def _by_outputs(self, group: Group, side: NDArray[np.bool_]) -> Array | None:
+        """Shares that send every input to the half of its own output, and others where these leave
+        mass to be wanted; None where that misses a limit.
+        """
+        masses, wanted = group.masses, float(group.targets[side].sum())
+        shares = np.isin(group.inputs, group.outputs[side]).astype(np.float64)
+        others = np.flatnonzero(~np.isin(group.inputs, group.outputs))
+        lacking = wanted - float(masses @ shares)
+        most = float(masses[others].sum())
+        if not -ROUNDING * wanted <= lacking <= most + ROUNDING * wanted:
+            return None
+        if len(others):
+            dearer = self._dearer(group, group.inputs[others], side)
+            order = others[np.argsort(dearer, kind="stable")]
+            shares[order] = _filled(masses[order], lacking / most)
+        lower, upper = _narrowed(group)
+        for part in (shares, 1.0 - shares):
+            of_part = masses * part
+            means = group.ranges.limited @ of_part / max(float(of_part.sum()), TINY)
+            if (means < lower).any() or (means > upper).any():
+                return None
+        return _settled(masses, shares, wanted)
+
+    def _dearer(self, group: Group, inputs: Indices, side: NDArray[np.bool_]) -> Array:
+        """How much more an input costs in the first half than in the second one."""
+        costs: list[Array] = []
+        for of_half in (side, ~side):
+            outputs = group.outputs[of_half]
+            mean = self._problem.costs.means(inputs, outputs, group.targets[of_half])
+            costs.append(np.where(np.isin(inputs, outputs), OWN * mean, mean))
+        return costs[0] - costs[1]
 
     def _staying(self, group: Group, side: NDArray[np.bool_]) -> tuple[Array, Array]:
         """Least and largest shares of the inputs that go to the first half, where some must stay
@@ -379,6 +417,16 @@ class Divider:
             lower[in_first] = stay[in_first]
             upper[in_second] = 1.0 - stay[in_second]
         return lower, upper
+
+
+def _narrowed(group: Group) -> tuple[Array, Array]:
+    """Limits of both halves, drawn in by `ROOM` as far as the group's own means allow."""
+    means = group.ranges.limited @ group.masses / group.masses.sum()
+    lower, upper = group.ranges.ends
+    lower = np.minimum(means, lower + ROOM * (1.0 - lower))
+    finite = np.where(np.isfinite(upper), upper, 1.0)
+    narrowed = np.maximum(means, finite - ROOM * (finite - 1.0))
+    return lower, np.where(np.isfinite(upper), narrowed, upper)
 
 
 def _bins(kinds: Indices, dearer: Array) -> Indices:
@@ -399,18 +447,17 @@ def _bins(kinds: Indices, dearer: Array) -> Indices:
 
 def _rows(group: Group, bins: Indices, wanted: float) -> SparseRows:
     """The rows of the program: what the first half wants, and the limits of both halves."""
-    total = float(group.masses.sum())
-    of_bins = np.bincount(bins, group.masses / total)
-    every = list(range(len(of_bins)))
+    masses = group.masses / group.masses.sum()
     share = wanted / float(group.targets.sum())
+    sums = np.bincount(bins, masses)
+    every = list(range(len(sums)))
     rows = SparseRows()
-    rows.add(every, of_bins.tolist(), share, share)
-    lower, upper = group.ranges.ends
-    for values, least, most in zip(group.ranges.limited, lower, upper, strict=True):
-        sums = np.bincount(bins, group.masses / total * values)
+    rows.add(every, sums.tolist(), share, share)
+    for values, least, most in zip(
+        group.ranges.limited, *_narrowed(group), strict=True
+    ):
+        sums = np.bincount(bins, masses * values)
         mean = float(sums.sum())
-        least = min(mean, least + ROOM * (1.0 - least))
-        most = max(mean, most - ROOM * (most - 1.0)) if math.isfinite(most) else most
         # The second half has what the first one does not have.
         low = max(share * least, mean - (1.0 - share) * most)
         high = min(share * most, mean - (1.0 - share) * least)

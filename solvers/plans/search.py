@@ -51,7 +51,7 @@ SLOWER = 1.5
 """A symbol takes about so many times the time in a block of twice the size: measured were 1.1 to
 2.6."""
 
-START = 0.15
+START = 0.3
 """Share of the time that the blocks may take where a program of the whole stratum comes later."""
 
 LONG_START = 0.97
@@ -168,6 +168,14 @@ class BlockPace:
                 return size
             size *= 2
         return max(size // 2, SMALLEST_BLOCK)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether even the smallest blocks take more time than there is."""
+        if SMALLEST_BLOCK not in self._spent:
+            return False
+        seconds, symbols = self._spent[SMALLEST_BLOCK]
+        return seconds / symbols * self._left > self._clock()
 
     def share(self, symbols: int) -> float:
         """The share of the time that is left which a block of so many symbols may take."""
@@ -453,7 +461,9 @@ class Stratum:
         where one of these has none; None if the group has none either.
         """
         size = len(group.inputs)
-        halves = divider.halves(group) if size > pace.size() else None
+        halves = None
+        if size > pace.size():
+            halves = divider.halves(group, quickly=pace.is_short)
         if halves is not None:
             first = self._blocks(halves[0], divider, pace)
             second = self._blocks(halves[1], divider, pace)

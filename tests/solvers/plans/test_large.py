@@ -167,27 +167,31 @@ def test_work_of_cuts_grows_with_the_symbols(monkeypatch):
 
 
 def test_work_of_a_division_grows_with_the_symbols(monkeypatch):
-    """Programs have a bounded number of variables, and their number follows the symbols."""
-    sizes = []
-    solved = dividing.solve_program
+    """Each level of halves looks at about all inputs once, and programs have few variables."""
+    looked_at, sizes = [], []
+    halves, solved = Divider.halves, dividing.solve_program
 
-    def counting(program):
+    def counted(self, group):
+        looked_at.append(len(group.inputs))
+        return halves(self, group)
+
+    def measured(program):
         sizes.append(program.costs.size)
         return solved(program)
 
-    monkeypatch.setattr(dividing, "solve_program", counting)
+    monkeypatch.setattr(Divider, "halves", counted)
+    monkeypatch.setattr(dividing, "solve_program", measured)
     each = []
     for n in (500, 1000, 2000):
-        sizes.clear()
+        looked_at.clear()
         problem = lift_problem(*table(n))
         group = whole(problem)
-        rng = np.random.default_rng(0)
-        leaves = Divider(problem, group, rng).parts(group, 40)
-        assert max(sizes) <= dividing.BINS
+        leaves = Divider(problem, group, np.random.default_rng(0)).parts(group, 40)
         # Few inputs belong to several parts.
         assert sum(len(leaf.inputs) for leaf in leaves) < 1.1 * n
-        each.append(sum(sizes) / n)
+        each.append(sum(looked_at) / (n * math.log2(n / 40)))
     assert max(each) < 1.5 * min(each)
+    assert 0 < max(sizes) <= dividing.BINS
 
 
 def test_the_mean_cost_within_a_set():
