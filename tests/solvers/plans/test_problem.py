@@ -224,6 +224,11 @@ def test_parts_keep_the_limits(seed, n, cells, notion, law, stay):
     np.testing.assert_allclose(masses, problem.masses, rtol=1e-9)
     found = np.concatenate([leaf.outputs for leaf in leaves])
     np.testing.assert_array_equal(np.sort(found), outputs)
+    halves = Divider(problem, group, rng).halves(group)
+    if halves is not None and not stay:
+        # A vertex divides one input for each row of the program.
+        divided = np.intersect1d(halves[0].inputs, halves[1].inputs)
+        assert len(divided) <= len(ranges.limited) + 1
     parts = Cutter(problem.costs, rng).parts(np.arange(n), 4)
     large = [part for part in parts if len(part) > 4]
     if not stay:
