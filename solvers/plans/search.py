@@ -53,8 +53,8 @@ SLOWER = 1.5
 
 START = 0.5
 """Share of the time that the blocks may take where a program of the whole stratum may come later.
-With many secrets none does, and larger blocks gain more than sweeps: 0.3 left up to 0.01 more of the
-cells changed."""
+With many secrets none does, and larger blocks gain more than sweeps: with 0.3 up to 0.01 more of
+the cells changed."""
 
 LONG_START = 0.97
 """Share of the time that the blocks may take where none comes: larger blocks gain more than
