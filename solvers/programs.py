@@ -203,7 +203,9 @@ def solve_program(
         }
     )
     _load(highs, program)
-    stop_at(highs, time.process_time() + time_limit)
+    # Without a limit HiGHS has nothing to ask.
+    if time_limit < math.inf:
+        stop_at(highs, time.process_time() + time_limit)
     if start is not None:
         guess: Any = highspy.HighsSolution()
         guess.col_value = list(start)
