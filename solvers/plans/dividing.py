@@ -450,9 +450,8 @@ def _rows(group: Group, bins: Indices, wanted: float) -> SparseRows:
     masses = group.masses / group.masses.sum()
     share = wanted / float(group.targets.sum())
     sums = np.bincount(bins, masses)
-    every = list(range(len(sums)))
     rows = SparseRows()
-    rows.add(every, sums.tolist(), share, share)
+    rows.add(list(range(len(sums))), sums.tolist(), share, share)
     for values, least, most in zip(
         group.ranges.limited, *_narrowed(group), strict=True
     ):
@@ -463,7 +462,9 @@ def _rows(group: Group, bins: Indices, wanted: float) -> SparseRows:
         high = min(share * most, mean - (1.0 - share) * least)
         # Equal shares remain allowed, whatever rounding makes of the ends.
         low, high = min(low, share * mean), max(high, share * mean)
-        rows.add(every, sums.tolist(), low, high)
+        # Of many secrets most bins have none.
+        used = np.flatnonzero(sums)
+        rows.add(used.tolist(), sums[used].tolist(), low, high)
     return rows
 
 
