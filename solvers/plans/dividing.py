@@ -296,17 +296,26 @@ class Divider:
         self._mixture = Mixture.of(whole.ranges)
 
     def parts(self, group: Group, size: int) -> list[Group]:
-        """Parts of at most `size` inputs each, as far as these can be divided."""
+        """Parts of at most size^2 pairs of an input and an output each, as far as these can be
+        divided and get smaller.
+        """
         ready: list[Group] = []
         waiting = [group]
         while waiting:
             part = waiting.pop()
-            halves = self.halves(part) if len(part.inputs) > size else None
+            pairs = len(part.inputs) * len(part.outputs)
+            halves = None
+            if pairs > size**2 and self.gets_smaller(part):
+                halves = self.halves(part)
             if halves is None:
                 ready.append(part)
             else:
                 waiting += reversed(halves)
         return ready
+
+    def gets_smaller(self, group: Group) -> bool:
+        """Whether halves of a group have fewer inputs: one for each limit may be in both."""
+        return len(group.inputs) > 2 * len(group.ranges.limited)
 
     def halves(
         self, group: Group, *, quickly: bool = False

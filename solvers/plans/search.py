@@ -41,11 +41,11 @@ from solvers.plans.ranges import Ranges
 from solvers.points import Array
 
 SMALLEST_BLOCK = 40
-"""Symbols of the smallest blocks at most: a program of all their pairs takes 2 ms, half of which is
+"""Size of the smallest blocks at most: a program of all their pairs takes 2 ms, half of which is
 its making."""
 
 LARGEST_BLOCK = 1280
-"""Symbols of the largest blocks at most: larger ones gain less than sweeps in the same time."""
+"""Size of the largest blocks at most: larger ones gain less than sweeps in the same time."""
 
 SLOWER = 1.5
 """A symbol takes about so many times the time in a block of twice the size: measured were 1.1 to
@@ -142,28 +142,31 @@ class BlockPace:
     """How large the next block may be: as large as lets all of them be solved in time, at the speed
     of those so far.
 
-    Sizes are doubled one by one, so that the speed of the next one can be foreseen.
+    The size of a block is the square root of its number of pairs. Sizes are doubled one by one, so
+    that the speed of the next one can be foreseen. Speed is counted by outputs, which belong to one
+    block each, while inputs may be divided among several.
     """
 
-    def __init__(self, clock: Clock, symbols: int) -> None:
+    def __init__(self, clock: Clock, outputs: int) -> None:
         self._clock = clock
-        self._left = symbols
-        # Seconds and symbols of the blocks of each size so far.
+        # Outputs of the blocks that are still to be solved.
+        self.left = outputs
+        # Seconds and outputs of the blocks of each size so far.
         self._spent: dict[int, tuple[float, int]] = {}
 
     def size(self) -> int:
-        """Symbols of the next block at most."""
+        """Size of the next block at most."""
         size = SMALLEST_BLOCK
         if not self._spent:
             return size
         foreseen = 0.0
         while size <= LARGEST_BLOCK:
             if size in self._spent:
-                seconds, symbols = self._spent[size]
-                foreseen = seconds / symbols
+                seconds, outputs = self._spent[size]
+                foreseen = seconds / outputs
             else:
                 foreseen *= SLOWER
-            if foreseen * self._left > self._clock():
+            if foreseen * self.left > self._clock():
                 break
             if size not in self._spent:
                 return size
@@ -175,21 +178,21 @@ class BlockPace:
         """Whether even the smallest blocks take more time than there is."""
         if SMALLEST_BLOCK not in self._spent:
             return False
-        seconds, symbols = self._spent[SMALLEST_BLOCK]
-        return seconds / symbols * self._left > self._clock()
+        seconds, outputs = self._spent[SMALLEST_BLOCK]
+        return seconds / outputs * self.left > self._clock()
 
-    def share(self, symbols: int) -> float:
-        """The share of the time that is left which a block of so many symbols may take."""
-        return min(1.0, ROOM_OF_BLOCK * symbols / max(self._left, symbols))
+    def share(self, outputs: int) -> float:
+        """The share of the time that is left which a block of so many outputs may take."""
+        return min(1.0, ROOM_OF_BLOCK * outputs / max(self.left, outputs))
 
-    def note(self, symbols: int, seconds: float) -> None:
+    def note(self, size: float, outputs: int, seconds: float) -> None:
         """What a block took."""
-        size = SMALLEST_BLOCK
-        while size < symbols:
-            size *= 2
-        before, others = self._spent.get(size, (0.0, 0))
-        self._spent[size] = (before + seconds, others + symbols)
-        self._left -= symbols
+        known = SMALLEST_BLOCK
+        while known < size:
+            known *= 2
+        before, others = self._spent.get(known, (0.0, 0))
+        self._spent[known] = (before + seconds, others + outputs)
+        self.left -= outputs
 
 
 class Start(NamedTuple):
@@ -438,9 +441,8 @@ class Stratum:
         whole = self.whole()
         divider = Divider(self.problem, whole, self.rng)
         share = START if len(self.outputs) <= LARGEST_PROGRAM else LONG_START
-        pace = BlockPace(Clock(share * self.clock()), len(self.members))
+        pace = BlockPace(Clock(share * self.clock()), len(self.outputs))
         plans = self._blocks(whole, divider, pace)
-        plans = plans or []
         for found in plans:
             self._keep_prices(found.group, found.prices)
         self._add(plans)
@@ -455,32 +457,36 @@ class Stratum:
         self.flows = start.flows[inside]
         self._prices.inputs[self.members] = start.prices[self.members]
 
-    def _blocks(
-        self, group: Group, divider: Divider, pace: BlockPace
-    ) -> list[Flows] | None:
+    def _blocks(self, group: Group, divider: Divider, pace: BlockPace) -> list[Flows]:
         """Plans of the largest parts of a group that there is time for; of the group as a whole,
-        where one of these has none; None if the group has none either.
+        where one of these has none.
+
+        Raises
+        ------
+        NoPlan
+            If the group has none either.
         """
-        size = len(group.inputs)
+        size = math.sqrt(len(group.inputs) * len(group.outputs))
         halves = None
-        if size > pace.size():
+        if size > pace.size() and (self.clock() > 0.0 or divider.gets_smaller(group)):
             halves = divider.halves(group, quickly=pace.is_short)
         if halves is not None:
-            first = self._blocks(halves[0], divider, pace)
-            second = self._blocks(halves[1], divider, pace)
-            if first is not None and second is not None:
-                return first + second
+            left = pace.left
+            first, second = halves
+            try:
+                return [
+                    *self._blocks(first, divider, pace),
+                    *self._blocks(second, divider, pace),
+                ]
+            except NoPlan:
+                # A larger part may have one: both halves are still to be solved.
+                pace.left = left
         before = time.process_time()
-        clock = Clock(self.clock() * pace.share(size), self.clock)
-        try:
-            return [self._block(group, clock)]
-        except NoPlan:
-            # All of the stratum has none: that is the answer.
-            if size == len(self.members):
-                raise
-            return None
-        finally:
-            pace.note(size, time.process_time() - before)
+        outputs = len(group.outputs)
+        clock = Clock(self.clock() * pace.share(outputs), self.clock)
+        plan = self._block(group, clock)
+        pace.note(size, outputs, time.process_time() - before)
+        return [plan]
 
     def _block(self, group: Group, clock: Clock) -> Flows:
         """The plan of one block; a blind draw where the time does not do."""

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from solvers.errors import NoPlan
 from solvers.pace import NEVER
 from solvers.plans import (
     CellCosts,
@@ -122,7 +123,7 @@ def walk(seconds, symbols, of_symbol):
         spent = size * of_symbol(size)
         left[0] -= spent
         symbols -= size
-        pace.note(size, spent)
+        pace.note(size, size, spent)
         sizes.append(size)
     return sizes, left[0]
 
@@ -143,6 +144,27 @@ def test_blocks_are_as_large_as_time_allows():
         sizes, left = walk(seconds, 40_000, of_symbol)
         assert least < max(sizes)
         assert -0.05 * seconds <= left <= 0.5 * seconds
+
+
+@pytest.mark.parametrize("most", [40, 150, 299])
+def test_parts_without_a_plan_leave_it_to_larger_ones(monkeypatch, most):
+    """Here every part of at most so many outputs has none."""
+    problem = random_problem(5, 300, Kind())
+    solved = []
+    block = search.Stratum._block
+
+    def of_large(self, group, clock):
+        if len(group.outputs) <= most:
+            raise NoPlan("too small")
+        solved.append(len(group.outputs))
+        return block(self, group, clock)
+
+    monkeypatch.setattr(search.Stratum, "_block", of_large)
+    plan = solve_plan(problem, time_limit=0.5)
+    check(problem, plan)
+    # A block whose other half has none is solved again, as a part of a larger one.
+    assert sum(solved) >= problem.size
+    assert 1 <= plan.blocks <= problem.size // most
 
 
 def test_work_of_cuts_grows_with_the_symbols(monkeypatch):
@@ -367,7 +389,7 @@ def cost_of_blocks(problem):
     group = whole(problem)
     rng = np.random.default_rng(0)
     leaves = Divider(problem, group, rng).parts(group, 40)
-    assert max(len(leaf.inputs) for leaf in leaves) <= 40
+    assert max(len(leaf.inputs) * len(leaf.outputs) for leaf in leaves) <= 40**2
     cost = 0.0
     for leaf in leaves:
         generation = Generation(problem, leaf, elastic=False)

@@ -231,8 +231,10 @@ def test_parts_keep_the_limits(seed, n, cells, notion, law, stay):
         assert len(divided) <= len(ranges.limited) + 1
     parts = Cutter(problem.costs, rng).parts(np.arange(n), 4)
     large = [part for part in parts if len(part) > 4]
-    if not stay:
-        large += [leaf.outputs for leaf in leaves if len(leaf.inputs) > 4]
+    for leaf in leaves:
+        gets_smaller = len(leaf.inputs) > 2 * len(ranges.limited)
+        if len(leaf.inputs) * len(leaf.outputs) > 16 and gets_smaller and not stay:
+            large.append(leaf.outputs)
     for part in large:
         # There is nothing to choose between equal outputs.
         assert not problem.costs.block(part, part).any()
