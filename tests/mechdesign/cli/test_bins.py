@@ -516,3 +516,13 @@ def test_numbers_beyond_doubles_are_released_in_bins(tmp_path, monkeypatch):
     words = [*line.split(), "--at-most-times", "2", "--output", "channel.json"]
     assert main(words) == 0
     assert (tmp_path / "channel.json").exists()
+
+
+@pytest.mark.parametrize("spec", ["quantiles:4", "auto", "auto:3"])
+def test_rows_with_a_column_of_one_number_are_designed(folder, run, spec):
+    lines = [f"{'no' if i % 3 else 'yes'},{'ab'[i % 2]},5" for i in range(60)]
+    (folder / "one.csv").write_text("\n".join(["s,u,one", *lines, ""]))
+    rows = ("--sensitive", "s", "--release", "u,one", "--bin", f"one={spec}")
+    done = run("design", "one.csv", *rows, *BUDGET, "--json", "-o", "c.json")
+    assert done.code == 0, done.err
+    assert not any("bins of 'one'" in text for text in done.record["messages"])

@@ -172,6 +172,17 @@ def test_a_header_with_a_name_twice_is_no_title(tmp_path, lines):
     assert text_symptoms(str(path), None) == []
 
 
+def test_a_line_with_empty_names_may_be_a_title_or_a_header(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("a,,\n1,x,p\n2,y,q\n")
+    said = (
+        r"looks like a title or a comment: skip what stands above the header \(skip_lines='1'\), or "
+        r"name its columns if it is the header$"
+    )
+    with pytest.raises(InputError, match=said):
+        header_and_rows(path, skip_lines=0)
+
+
 def test_a_header_with_one_delimiter_more_is_no_title(tmp_path):
     text = "job,region,income,\nclerk,n,low\nbaker,s,high\n"
     assert lines_above_header(text.encode(), ",", '"') == 0
