@@ -24,6 +24,7 @@ from mechdesign.mechanisms import least_cost_instead
 from mechdesign.tables.joint import Joint
 from solvers.plans import search
 from tests.oracles import proofs as oracle
+from tests.profiles import scaled
 
 NOTIONS = {
     "alip": md.ALIP(0.3, 0.4),
@@ -214,7 +215,7 @@ def test_no_proof_is_kept_for_what_the_file_does_not_have():
 numbers = st.floats(-2.0, 2.0, allow_nan=False, width=32)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60), deadline=None)
 @given(st.data())
 def test_no_multipliers_prove_more_than_the_optimum(data):
     """Whatever multipliers a file has, the bound in fractions <= bound <= least cost."""
@@ -409,7 +410,7 @@ def test_plans_after_earlier_releases_have_their_proof(monkeypatch):
     assert cost_bound(rows.channel, proof_of(rows), demands) >= stated - 1e-9
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=scaled(20), deadline=None)
 @given(st.data())
 def test_no_multipliers_prove_more_after_earlier_releases(data):
     design, demands = with_earlier(3, md.LIP(0.5), {"objective": "truth"})

@@ -17,6 +17,7 @@ from mechdesign.mechanisms.merged_sets import (
     merged_sets,
 )
 from mechdesign.notions import ALIP, LDP, LIP, MaxLift, MinLift
+from tests.profiles import scaled
 
 NOTIONS = [
     ALIP(0.3, 0.6),
@@ -101,7 +102,7 @@ def nmi(p, groups):
     return float((masses @ np.log(masses)) / (p_x @ np.log(p_x)))
 
 
-@settings(max_examples=200)
+@settings(max_examples=scaled(200))
 @given(
     st.integers(0, 10**6),
     st.sampled_from([0.0, 0.3]),

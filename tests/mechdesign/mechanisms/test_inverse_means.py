@@ -12,6 +12,7 @@ import mechdesign as md
 from mechdesign.mechanisms.convex_means import InverseDistanceFunction, allowed_set
 from solvers import Polytope, covered_envelope, vertices
 from tests.oracles.simplex_grid import simplex_grid
+from tests.profiles import scaled
 
 KINDS = (md.L1Lift, md.Chi2Lift)
 
@@ -123,7 +124,7 @@ def test_budgets_of_hundreds_of_nats(eps_l, eps_u):
         assert design.certificate.upper_bound_nmi >= one.nmi - 1e-9
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=scaled(200))
 @given(data=st.data())
 def test_the_function_below_is_below_and_convex(data):
     """On every box, and its tangents are below it."""
