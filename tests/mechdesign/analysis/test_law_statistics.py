@@ -125,7 +125,9 @@ def inside(found, true):
     return (found.lower - 1e-9 <= true) & (true <= found.upper + 1e-9)
 
 
-@pytest.mark.parametrize("kind", ["kept", "moved"])
+@pytest.mark.parametrize(
+    "kind", [pytest.param("kept", marks=pytest.mark.slow), "moved"]
+)
 def test_intervals_for_the_records_cover(kind, channel, moved, frame):
     """200 releases of one table: means by group, slopes and shares of pairs."""
     channel = channel if kind == "kept" else moved
@@ -334,7 +336,14 @@ def people():
     return table.assign(k=rng.choice(["u", "v"], len(table)))
 
 
-@pytest.mark.parametrize("kind", FILLED)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param("own boxes", marks=pytest.mark.slow),
+        pytest.param("free labels", marks=pytest.mark.slow),
+        "given",
+    ],
+)
 def test_filled_boxes_have_estimates_like_rows(kind, people):
     """50 releases of one table: shares, means and slopes are centred, and their spread is the
     standard error of the draws.

@@ -44,7 +44,7 @@ def in_one_thread():
 @pytest.mark.parametrize(
     "identity", IDENTITIES, ids=lambda identity: "-".join(identity) or "place"
 )
-@pytest.mark.parametrize("partitions", [1, 2, 7])
+@pytest.mark.parametrize("partitions", [pytest.param(1, marks=pytest.mark.slow), 2, 7])
 def test_the_draws_are_those_of_one_machine(channel, identity, partitions):
     frame = people(200)
     expected = sanitise(frame, channel, key=KEY, **identity)
