@@ -1,12 +1,13 @@
-"""On how many examples a property is tried: a few by default, more in CI."""
+"""What the fast suite leaves to CI: most examples of a property, and cases that are slow."""
 
 from __future__ import annotations
 
 import math
 
+import pytest
 from hypothesis import HealthCheck, settings
 
-QUICK = 15
+QUICK = 10
 """Examples of a property in the fast suite."""
 
 WHOLE = 50
@@ -17,6 +18,11 @@ MANY = 1000
 
 FEWEST = 5
 """No test asks for fewer, unless its whole number is smaller: the first example is the simplest one."""
+
+
+def slow(*values: object):
+    """A case of a parametrised test that is tried with the slow ones."""
+    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 def register() -> None:

@@ -91,7 +91,16 @@ def in_shell(command, folder, launcher=STARTED):
     )
 
 
-SLOW = ("judge", "people-nights", "purposes", "survey")
+SLOW = (
+    "judge",
+    "many-releases",
+    "measuring-ranges",
+    "nightly",
+    "people-nights",
+    "purposes",
+    "ranges-again",
+    "survey",
+)
 """Pages whose commands take several seconds."""
 
 

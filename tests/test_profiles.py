@@ -25,7 +25,7 @@ def loaded(request):
 @pytest.mark.parametrize(
     ("loaded", "numbers"),
     [
-        ("quick", (4, 5, 18, 60)),
+        ("quick", (4, 5, 12, 40)),
         ("whole", (4, 15, 60, 200)),
         ("thorough", (80, 300, 1200, 4000)),
     ],

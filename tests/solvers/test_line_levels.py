@@ -16,7 +16,7 @@ from solvers import EnvelopeStatus, Points, Polytope, lower_envelope
 from solvers.envelope import preparation
 from solvers.envelope.preparation import FEWEST, at_mean, first_columns
 from solvers.pricing.line import LineSearch, leading_row
-from tests.profiles import scaled
+from tests.profiles import scaled, slow
 from tests.solvers.reference import TABLES, table_polytope
 
 
@@ -110,7 +110,7 @@ def test_columns_of_merged_symbols_decompose_the_point(seed):
     )
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, slow(1), slow(2)])
 @pytest.mark.parametrize("n", [FEWEST + 1, 700, 1500])
 def test_a_few_rounds_are_enough(seed, n):
     polytope, p = skewed(np.random.default_rng(seed), n)

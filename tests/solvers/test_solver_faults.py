@@ -24,6 +24,7 @@ from solvers import (
 from solvers.pricing.concave import ConcaveSearch
 from solvers.programs import HighsMaster
 from tests.ending import ends_by_itself
+from tests.profiles import slow
 from tests.solvers.reference import exact, hard_search, lift_matrix, random_table
 
 
@@ -55,7 +56,7 @@ class Interrupt:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-@pytest.mark.parametrize("k", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize("k", [1, slow(2), slow(3), slow(5), 8])
 def test_ctrl_c_at_a_report(k, workers):
     """The search stops there, with the bound of that moment and the best of the columns so far."""
     polytope, target = lifts(8, 60, 0.4)
@@ -180,7 +181,7 @@ def test_time_limits(method, limit):
 
 @pytest.mark.parametrize(
     ("s", "n"),
-    [pytest.param(2, 20_000, marks=pytest.mark.slow), (2, 5000), (8, 3000), (30, 3000)],
+    [slow(2, 20_000), slow(2, 5000), (8, 3000), (30, 3000)],
 )
 def test_a_small_limit_on_a_large_instance(s, n):
     """Nothing that takes long runs before the clock is looked at; an unlimited one would take

@@ -24,7 +24,7 @@ from mechdesign.mechanisms import least_cost_instead
 from mechdesign.tables.joint import Joint
 from solvers.plans import search
 from tests.oracles import proofs as oracle
-from tests.profiles import scaled
+from tests.profiles import scaled, slow
 
 NOTIONS = {
     "alip": md.ALIP(0.3, 0.4),
@@ -95,8 +95,15 @@ def test_costs_of_a_matrix_are_in_the_proof(keep):
     assert proven == pytest.approx(design.least.cost_lower_bound, abs=1e-9)
 
 
-@pytest.mark.parametrize("secrets", [2, 3])
-@pytest.mark.parametrize("notion", [md.LIP(0.3), md.LDP(0.5)])
+@pytest.mark.parametrize(
+    ("secrets", "notion"),
+    [
+        (2, md.LIP(0.3)),
+        (3, md.LDP(0.5)),
+        slow(2, md.LDP(0.5)),
+        slow(3, md.LIP(0.3)),
+    ],
+)
 def test_many_symbols_have_the_proof_of_their_plan(secrets, notion):
     joint = Joint.from_counts(
         np.random.default_rng(1).integers(1, 40, (secrets, 160)).tolist(),

@@ -350,7 +350,7 @@ def all_shapes():
         yield pytest.param(shape, marks=marks)
 
 
-@pytest.mark.parametrize("shape", all_shapes())
+@pytest.mark.parametrize("shape", [*all_shapes()])
 @pytest.mark.parametrize("option", TRIED)
 def test_no_option_is_dropped(answer, option, shape):
     tried = TRIED[option]

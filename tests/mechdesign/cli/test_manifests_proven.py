@@ -194,7 +194,7 @@ def options_of_check(apply):
     return options
 
 
-@pytest.mark.parametrize("shape", all_shapes())
+@pytest.mark.parametrize("shape", [*all_shapes()])
 def test_an_untouched_manifest_is_never_false_and_an_edited_one_always(
     survey, run, shape
 ):

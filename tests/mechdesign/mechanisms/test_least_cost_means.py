@@ -23,7 +23,7 @@ from mechdesign.notions import ALIP, KL, LIP, AlphaLift, Chi2Lift, L1Lift
 from mechdesign.tables.joint import Joint
 from solvers.assignment import simplex
 from tests.oracles import means as mean_oracle
-from tests.profiles import scaled
+from tests.profiles import scaled, slow
 
 cp = pytest.importorskip("cvxpy")
 
@@ -153,7 +153,7 @@ def test_a_total_over_all_outputs(counts, budget, measure, beside):
 
 
 @pytest.mark.parametrize("kind", sorted(BOTH))
-@pytest.mark.parametrize("epsilon", [0.1, 0.3])
+@pytest.mark.parametrize("epsilon", [slow(0.1), 0.3])
 def test_inverses_too(kind, epsilon):
     """A bound that holds without the inverse holds with it; the gap is that of the covering."""
     joint = Joint.from_counts(COUNTS)
