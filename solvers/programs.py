@@ -159,8 +159,9 @@ def run_highs(highs: Any) -> None:
 
 
 def _wait(number: int, _frame: Any) -> None:
-    """Remember a signal."""
-    _WAITING.append(number)
+    """Remember a signal; one that comes again, from an impatient hand, is the same."""
+    if number not in _WAITING:
+        _WAITING.append(number)
 
 
 def is_over(highs: Any) -> bool:
