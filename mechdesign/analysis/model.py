@@ -94,9 +94,7 @@ def release_model(channel: Channel, form: str = "label") -> ReleaseModel:
         "channel", channel, "; the channel comes first, then what was released"
     )
     if form not in FORMS:
-        raise InputError(
-            f"the form of the release ({quoted(form)}) must be one of {listed(FORMS)}"
-        )
+        raise InputError(f"--as ({quoted(form)}) must be one of {listed(FORMS)}")
     # A public channel has no joint distribution of its table.
     prior: Array | None = None
     if channel.joint is not None:

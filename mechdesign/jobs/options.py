@@ -252,7 +252,7 @@ class ReleaseOptions:
             raise _wrong("insecure_seed", self.insecure_seed, "a whole number")
         if self.form not in FORMS:
             raise InputError(
-                f"the form ({quoted(self.form)}) must be one of {listed(FORMS)}"
+                f"--as ({quoted(self.form)}) must be one of {listed(FORMS)}"
             )
         if self.changed not in CHANGES:
             raise InputError(

@@ -132,9 +132,7 @@ class Release(IdentifiedDraws):
         changed: str = REFUSE,
     ) -> None:
         if form not in FORMS:
-            raise InputError(
-                f"the form ({quoted(form)}) must be one of {listed(FORMS)}"
-            )
+            raise InputError(f"--as ({quoted(form)}) must be one of {listed(FORMS)}")
         if policy is None:
             policy = Policy()
         self.channel = channel

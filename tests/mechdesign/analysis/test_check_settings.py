@@ -251,7 +251,7 @@ def test_files_that_cannot_be_checked_are_refused(files, channel, tmp_path):
         md.check(channel, released, identity=["person"])
     with pytest.raises(InputError, match=r"the channel has no column 'z' to rename"):
         md.check(channel, released, columns={"z": "w"})
-    with pytest.raises(InputError, match=r"the form of the release \('text'\)"):
+    with pytest.raises(InputError, match=r"^form \('text'\) must be one of"):
         md.check(channel, released, form="text")
     with pytest.raises(InputError, match=r"the chance of a false alarm \(2\)"):
         md.check(channel, released, level=2)

@@ -253,7 +253,7 @@ def test_functionals_that_make_no_sense_are_refused(merging, functionals, match)
             {"unidentified": "guess"},
             r"unidentified \('guess'\) must be groups or refuse",
         ),
-        ({"form": "text"}, r"the form of the release \('text'\)"),
+        ({"form": "text"}, r"^form \('text'\) must be one of"),
     ],
 )
 def test_arguments_out_of_range_are_refused(channel, arguments, match):

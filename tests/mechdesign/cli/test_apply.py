@@ -305,7 +305,7 @@ def test_parquet_with_two_forms_of_output(channel, people, run):
         ),
         (("--missing", "output:nobody"), ["'nobody' is no output of the channel"]),
         (("--normalise", "utf8"), ["normalise ('utf8') must be one of"]),
-        (("--as", "noise"), ["the form ('noise') must be one of"]),
+        (("--as", "noise"), ["--as ('noise') must be one of"]),
         (
             ("--as", "posterior-draw", "--codebook", "b.csv"),
             ["a codebook says what labels mean"],

@@ -340,7 +340,7 @@ def test_a_public_channel(run, channel, released, folder):
         (("--column", "job=a", "--column", "job=b"), "--column names 'job' twice"),
         (
             ("--as", "text"),
-            "the form of the release ('text') must be one of 'label', 'posterior-draw'",
+            "--as ('text') must be one of 'label', 'posterior-draw'",
         ),
         (
             ("--unknown", "none"),

@@ -243,7 +243,7 @@ PUBLIC = Channel(Variable(("x",), (("a",), ("b",))), ("u", "v"), ((1, 0), (0, 1)
         ),
         (
             lambda: Release(PUBLIC, KEY, form="draw"),
-            r"the form \('draw'\) must be one of 'label', 'posterior-draw'",
+            r"form \('draw'\) must be one of 'label', 'posterior-draw'",
         ),
         (
             lambda: Release(PUBLIC, KEY, policy=Policy(missing="output:w")),

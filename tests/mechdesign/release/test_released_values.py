@@ -223,7 +223,7 @@ def test_files_are_released_and_checked_in_every_form(
         ("within", None),
         (
             "number",
-            r"the form \('number'\) must be one of 'label', 'posterior-draw', 'representative', 'within'",
+            r"form \('number'\) must be one of 'label', 'posterior-draw', 'representative', 'within'",
         ),
     ],
 )
