@@ -321,12 +321,13 @@ class Tally:
             self._add_masses(columns, weights)
 
     def _in_form(self, columns: Sequence[Encoded]) -> Sequence[Encoded]:
-        """The columns with their cells in the form; weights stay as they are."""
+        """The columns with their cells in the form, and the weights in theirs."""
         if self.form.changes_nothing:
             return columns
         size = len(self.roles.sensitive) + len(self.roles.useful)
         symbols = [self.form.cells(column) for column in columns[:size]]
-        return [*symbols, *columns[size:]]
+        form = _form_of_weights(self.form)
+        return [*symbols, *map(form.cells, columns[size:])]
 
     def _note_types(self, columns: Sequence[Encoded]) -> None:
         """Remember the columns that came as floats, and as anything else."""
@@ -565,6 +566,23 @@ def _alike_notices(columns: Sequence[str], symbols: Sequence[Symbol]) -> list[st
         if notice is not None:
             notices.append(notice)
     return notices
+
+
+def _form_of_weights(form: CellForm) -> CellForm:
+    """What a form makes of weights: codes of missing values become empty cells.
+
+    A code that is a weight itself stays one: 9 may be missing in an answer, and 9 records here.
+    """
+    codes = [code for code in form.missing_codes if not _is_weight(code)]
+    return CellForm(trim=form.trim, missing_codes=tuple(codes))
+
+
+def _is_weight(text: str) -> bool:
+    """Whether a cell can be a weight: a finite number of at least 0."""
+    try:
+        return fraction_of_text(text) >= 0
+    except InputError:
+        return False
 
 
 def _total(records: int, times: Integers | None) -> int:

@@ -277,6 +277,38 @@ def test_bad_requests_are_refused(options, message):
         Joint.from_table(BASE, **options)
 
 
+def weighted_codes(tmp_path, weight):
+    path = tmp_path / "codes.csv"
+    path.write_text(f"s,x,w\na,u,3\nb,v,9\na,v,{weight}\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("weight", ["NA", " NA ", "-9"])
+def test_codes_of_missing_values_are_empty_weights(tmp_path, weight):
+    table = weighted_codes(tmp_path, weight)
+    options = {"sensitive": "s", "useful": "x", "weight": "w", "trim": True}
+    codes = ["NA", "-9"]
+    joint = Joint.from_table(table, missing="drop", missing_codes=codes, **options)
+    assert [*map(list, joint.counts)] == [[3, 0], [0, 9]]
+    assert any("dropped 1 of 3" in notice for notice in joint.notices)
+    for missing in ("refuse", "symbol"):
+        with pytest.raises(InputError, match=r"line 4: .* 'w' has an empty cell"):
+            Joint.from_table(table, missing=missing, missing_codes=codes, **options)
+
+
+def test_a_code_that_is_a_number_of_records_stays_one(tmp_path):
+    table = weighted_codes(tmp_path, "9")
+    joint = Joint.from_table(
+        table,
+        sensitive="s",
+        useful="x",
+        weight="w",
+        missing="drop",
+        missing_codes=["9"],
+    )
+    assert [*map(list, joint.counts)] == [[3, 9], [0, 9]]
+
+
 @pytest.mark.parametrize("missing", ["refuse", "symbol"])
 def test_a_missing_weight_cannot_be_a_symbol(missing):
     frame = pd.DataFrame({"s": ["a", "b"], "x": ["u", "v"], "w": [1.0, None]})
