@@ -103,6 +103,8 @@ class Judgement(Displayed):
         Released columns that the original lacks.
     strange : tuple of str
         Columns of names of which none is one of the original's.
+    alike : tuple of str
+        Notices about columns with names that look alike and are compared as different ones.
     linked : {"position", "identity", "no"}
         How a released row is known to be that of a record.
     agreement : float
@@ -129,6 +131,7 @@ class Judgement(Displayed):
     columns: tuple[str, ...]
     unjudged: tuple[str, ...]
     strange: tuple[str, ...]
+    alike: tuple[str, ...]
     linked: str
     agreement: float
     secret_released: bool

@@ -164,6 +164,7 @@ def judge(
         columns=tuple(column.name for column in files.columns),
         unjudged=files.unjudged,
         strange=tuple(column.name for column in files.columns if column.is_strange),
+        alike=tuple(column.alike for column in files.columns if column.alike),
         linked=files.linked,
         agreement=_agreement(files),
         secret_released=files.released_secret is not None,

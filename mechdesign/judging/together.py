@@ -28,10 +28,11 @@ from mechdesign.core.integers import Integers
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.cells import CellForm
 from mechdesign.formats.csv_text import TextOptions
-from mechdesign.formats.spellings import as_text
+from mechdesign.formats.spellings import alike_notice, as_text
 from mechdesign.leaks.assessment import crossed_secret, identifies_records
 from mechdesign.leaks.coded_table import CodedColumn, CodedTable, coded_table, in_form
 from mechdesign.leaks.disclosure import Secret
+from mechdesign.leaks.doctor import MOST_COMPARED
 from mechdesign.leaks.learners import numbers_in
 from mechdesign.tables.reading import columns_named
 
@@ -294,6 +295,17 @@ class SharedColumn:
         """Whether names were released of which the original has none; numbers may be noisy."""
         is_number = self.numbers is not None and self.own_numbers is not None
         return not is_number and not any(map(len, self.covers))
+
+    @property
+    def alike(self) -> str | None:
+        """A notice about names of either file that look alike and are compared as different ones.
+
+        None if there are none, for numbers, and where the values are too many to compare.
+        """
+        values, _, _ = self.union
+        if self.numbers is not None or len(values) > MOST_COMPARED:
+            return None
+        return alike_notice(self.name, values)
 
     @cached_property
     def general(self) -> bool:

@@ -171,6 +171,8 @@ def short_texts(judgement: Judgement) -> list[str]:
             "attacks by true cells find nothing there. If the values are spelt otherwise, this "
             "says nothing of the risk: write both files alike, and judge again."
         )
+    # What looks alike was one cell once, and the figures of attacks by true cells are too small.
+    texts += [f"Risks may be understated: {notice}." for notice in judgement.alike]
     return [
         *texts,
         _own_row_text(judgement),

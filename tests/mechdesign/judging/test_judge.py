@@ -376,6 +376,24 @@ def test_names_that_the_original_lacks_are_said_first():
     assert noise.strange == ()
 
 
+def test_names_that_look_like_those_of_the_original_are_said():
+    released = people(400).replace({"job": {"a": "caf\u00e9"}}).drop(columns="ill")
+    table = people(400).replace({"job": {"a": "caf\u00e9"}})
+    # Half of the records have the accent as a character of its own.
+    decomposed = table["job"].str.replace("\u00e9", "e\u0301")
+    table["job"] = table["job"].where(table.index % 2 == 0, decomposed)
+    judgement = md.judge(released, original=table, sensitive="ill")
+    [notice] = judgement.alike
+    assert "'job' has symbols that look alike" in notice
+    summary = " ".join(judgement.summary().split())
+    assert f"Risks may be understated: {notice}" in summary
+    assert judgement.agreement < 1.0
+    form = CellForm(normalise="NFC")
+    as_one = md.judge(released, original=table, sensitive="ill", form=form)
+    assert as_one.alike == ()
+    assert as_one.agreement == 1.0
+
+
 def test_a_secret_in_the_file_is_read_there():
     table = people(1_000)
     judgement = md.judge(table, original=table, sensitive="ill")
