@@ -54,8 +54,8 @@ class Symptom:
     Attributes
     ----------
     kind : str
-        encoding, delimiter, title, identifier, sample, name, alike, header, days, thousands, code,
-        empty or people.
+        encoding, delimiter, title, identifier, sample, name, alike, header, quote, days, thousands,
+        code, empty or people.
     column : str or None
         The column, where it is about one.
     text : str
@@ -240,6 +240,9 @@ NEGATIVE = ("-9", "-99", "-999", "-9999", "-1", "-8", "-7")
 NINES = ("99", "999", "9999", "99999")
 """Codes of missing numbers, where they are far above all other numbers."""
 
+FEWEST_INSIDE = 3
+"""Lines like records within a cell of which a note is made; fewer may be somebody's text."""
+
 MOST_COMPARED = 100_000
 """Different values above which a column is not searched for look-alikes."""
 
@@ -261,6 +264,7 @@ def table_symptoms(
         *_name_symptoms([*table.columns]),
         *_alike_symptoms(compared),
         *_header_symptoms(compared),
+        *_quote_symptoms(compared, len(table.columns)),
         *_days_symptoms(compared),
         *_thousands_symptoms(compared),
         *_code_symptoms(others),
@@ -323,6 +327,38 @@ def _header_symptoms(columns: Sequence[CodedColumn]) -> list[Symptom]:
             None,
         )
     ]
+
+
+def _quote_symptoms(columns: Sequence[CodedColumn], width: int) -> list[Symptom]:
+    """Columns with a cell that holds whole records: a quote opens there and closes far below."""
+    found: list[Symptom] = []
+    for column in columns:
+        lines = max(
+            (_records_inside(value, width) for value in column.values), default=0
+        )
+        if lines >= FEWEST_INSIDE:
+            found.append(
+                Symptom(
+                    "quote",
+                    column.name,
+                    f"a cell of {seen(column.name)} holds {lines:,} lines with as many cells as a "
+                    "record, as where a quote opens that is closed far below, and these records "
+                    "are missing",
+                    "correct the file, or read it without quotes (--quote none)",
+                )
+            )
+    return found
+
+
+def _records_inside(value: str, width: int) -> int:
+    """The lines within a cell, the first and last left out, if all look like records."""
+    lines = value.splitlines()[1:-1]
+    if not lines or width < 2:
+        return 0
+    for delimiter in _DELIMITERS:
+        if all(line.count(delimiter) == width - 1 for line in lines):
+            return len(lines)
+    return 0
 
 
 def _days_symptoms(columns: Sequence[CodedColumn]) -> list[Symptom]:

@@ -139,6 +139,32 @@ def kinds(assessment):
     return {(symptom.kind, symptom.column) for symptom in assessment.symptoms}
 
 
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize(("closed", "is_noted"), [(9, True), (5, True), (4, False)])
+def test_records_within_quotes_are_noted(tmp_path, delimiter, closed, is_noted):
+    lines = [f"{'abc'[k % 3]},{'uv'[k % 2]},{'xy'[k % 2]}" for k in range(40)]
+    # A quote opens in the first record and is closed in another one.
+    lines[1] = lines[1][:-1] + '"' + lines[1][-1]
+    lines[closed] = lines[closed] + '"'
+    text = "\n".join(["a,b,c", *lines]).replace(",", delimiter)
+    (tmp_path / "in.csv").write_text(text + "\n", encoding="utf-8")
+    options = TextOptions(delimiter=delimiter)
+    assessment = md.assess(tmp_path / "in.csv", sensitive="b", text=options)
+    notes = [note for note in assessment.symptoms if note.kind == "quote"]
+    assert [note.column for note in notes] == (["c"] if is_noted else [])
+    for note in notes:
+        assert f"'c' holds {closed - 2} lines with as many cells" in note.text
+        assert "--quote none" in note.option
+
+
+def test_lines_of_a_text_are_no_records():
+    notes = ["one\ntwo\nthree\nfour\nfive", "yes, no\nno\nyes, yes\nno\nno"] * 20
+    table = pytest.importorskip("pyarrow").table(people(job=notes))
+    assert "quote" not in {
+        kind for kind, _ in kinds(md.assess(table, sensitive="income"))
+    }
+
+
 def test_every_symptom_is_named_with_its_option(frame):
     assessment = md.assess(frame, sensitive="income")
     assert kinds(assessment) == {
