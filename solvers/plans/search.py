@@ -655,7 +655,7 @@ class Stratum:
             self.rows = self.columns = np.zeros(0, np.int64)
             self.flows = np.zeros(0)
             self._take(found)
-        self.ended_early = self.clock() <= 0.0
+        self.ended_early = generation.ended_early
         return True
 
     def _take(self, found: Flows) -> None:

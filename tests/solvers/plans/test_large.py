@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from solvers.errors import NoPlan
+from solvers.errors import NoPlan, OutOfTime
 from solvers.pace import NEVER
 from solvers.plans import (
     CellCosts,
@@ -21,6 +21,7 @@ from solvers.plans import (
     PlanLimits,
     PlanPenalty,
     dividing,
+    generation,
     integer_plan,
     search,
     solve_plan,
@@ -84,6 +85,25 @@ def test_stopping_early_is_sound():
     assert early.ended_early
     assert 0.0 < early.lower_bound <= best.cost
     assert best.lower_bound <= best.cost <= early.cost
+
+
+def test_a_search_whose_next_program_does_not_fit_ended_early(monkeypatch):
+    """Time is left then, but not enough: the gap is open, and whoever reads the plan must know."""
+    monkeypatch.setattr(search, "ALL_PAIRS", 100)
+    monkeypatch.setattr(generation, "ENTERING", 1)
+    problem = lift_problem(*table(120))
+    real = Generation.solve
+
+    def solve(self, *arguments, **options):
+        if self.rounds == 1 and len(self._group.outputs) == problem.size:
+            raise OutOfTime("the next program does not fit")
+        return real(self, *arguments, **options)
+
+    monkeypatch.setattr(Generation, "solve", solve)
+    early = solve_plan(problem, time_limit=1000.0)
+    check(problem, early)
+    assert early.cost - early.lower_bound > 1e-4 * early.cost
+    assert early.ended_early
 
 
 def with_penalty(problem, price=0.4):
