@@ -23,6 +23,7 @@ from solvers.plans import (
     dividing,
     generation,
     integer_plan,
+    ranges,
     search,
     solve_plan,
 )
@@ -104,6 +105,37 @@ def test_a_search_whose_next_program_does_not_fit_ended_early(monkeypatch):
     check(problem, early)
     assert early.cost - early.lower_bound > 1e-4 * early.cost
     assert early.ended_early
+
+
+def test_many_limits_are_joined_without_comparing_all_pairs(monkeypatch):
+    """After an earlier release there are thousands of limits: one for each secret and output."""
+    tried = []
+    real = ranges._affine
+
+    def affine(of, values):
+        tried.append(1)
+        return real(of, values)
+
+    monkeypatch.setattr(ranges, "_affine", affine)
+    rng = np.random.default_rng(3)
+    n, rows = 40, 300
+    shares = np.full(n, 1.0 / n)
+    # All are from 1/2 to 3/2, before and after.
+    values = 0.75 + 0.5 * rng.random((rows, n))
+    values /= (values @ shares)[:, None]
+    # The lift of the one secret is 2 minus that of the other.
+    both = np.concatenate([values, 2.0 - values])
+    limits = PlanLimits(
+        values=both,
+        lower=np.full(2 * rows, 0.9),
+        upper=np.full(2 * rows, 1.2),
+        groups=np.zeros(2 * rows, np.int64),
+    )
+    made = Ranges.of(limits, np.arange(n), shares, 0.0)
+    assert len(made.values) == rows
+    assert made.lower == pytest.approx(0.9)
+    assert made.upper == pytest.approx(1.1)
+    assert len(tried) <= 2 * rows
 
 
 def with_penalty(problem, price=0.4):
