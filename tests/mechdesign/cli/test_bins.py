@@ -362,7 +362,7 @@ ADULT = ["age", "workclass", "fnlwgt", "education", "number", "marital", "occupa
         ("age", "10", 9),
         ("hours", "auto:6", 6),
         ("gain", "0,1,5000,inf", 3),
-        ("fnlwgt", "quantiles:20", 20),
+        pytest.param("fnlwgt", "quantiles:20", 20, marks=pytest.mark.slow),
     ],
 )
 def test_adult(data, folder, run, column, bins, size):
@@ -401,6 +401,7 @@ def test_adult(data, folder, run, column, bins, size):
     assert set(other) <= set(frame[column])
 
 
+@pytest.mark.slow
 def test_smart_meters_and_taxi_trips(data, folder):
     kwh = pd.read_csv(data / "smart-meter" / "daily_kwh_537x49.csv")
     long = kwh.melt(id_vars=kwh.columns[0], var_name="day", value_name="kwh").dropna()
