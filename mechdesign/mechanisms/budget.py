@@ -78,6 +78,9 @@ SMALLEST = -4
 LARGEST_STEP = 6 * DECADE + 6000
 """The step of 700 nats, the largest possible budget."""
 
+LATE_FACTOR = 8
+"""Factor of a budget that keeps too little when the time is over: at most four more are tried."""
+
 KEPT_AT = "kept_at"
 KEPT_LESS_AT = "kept_less_at"
 """Keys of the certificate of such a design: the budget, and the largest budget that provably keeps
@@ -111,7 +114,7 @@ class BudgetScale(Generic[KeptT]):
         Only every so many-th step is tried: 10 leaves budgets of three digits.
     end : float
         When the search for smaller budgets ends, on the clock of `time.process_time`. The search
-        for one that keeps the share has no end.
+        for one that keeps the share has no end, but larger steps from then on.
     of, kind : str
         What the share is one of, and what the designs are, in words.
     """
@@ -138,7 +141,8 @@ class BudgetScale(Generic[KeptT]):
     def smallest_step(self) -> int:
         """The smallest step whose design keeps the share; one beyond the scale if none does.
 
-        Doubling or halving from 1 nat brackets it. Invariant: `low` keeps less and `high` enough,
+        Doubling or halving from 1 nat brackets it; after the end it is multiplied by
+        `LATE_FACTOR`. Invariant: `low` keeps less and `high` enough,
         where the steps just outside the scale count as tried.
         """
         grain = self._grain
@@ -161,7 +165,8 @@ class BudgetScale(Generic[KeptT]):
                 epsilon /= 2
             else:
                 low = step
-                epsilon *= 2
+                is_late = time.process_time() >= self._end
+                epsilon *= LATE_FACTOR if is_late else 2
         return high
 
     def _between(self, low: int, high: int) -> int:
@@ -280,7 +285,8 @@ def keeping(
     scale = BudgetScale(optima.designed, share, end=end)
     step = scale.smallest_step()
     if step > LARGEST_STEP:
-        _refuse(scale.designs[LARGEST_STEP], share, value)
+        is_late = time.process_time() >= end
+        _refuse(scale.designs[LARGEST_STEP], share, value, is_late=is_late)
     too_small = scale.largest_where(lambda design: _keeps_less(design, share))
     return _with_answer(scale.designs[step], scale, step, too_small)
 
@@ -400,15 +406,20 @@ class _Optima:
         return design
 
 
-def _refuse(largest: Design, share: Fraction, value: object) -> NoReturn:
-    """Raise NotPrivate: not even the largest budget was found to keep the share."""
+def _refuse(
+    largest: Design, share: Fraction, value: object, *, is_late: bool
+) -> NoReturn:
+    """Raise NotPrivate: not even the largest budget was found to keep the share.
+
+    `is_late` is whether the time of all budgets is over.
+    """
     if _keeps_less(largest, share):
         most = at_most(100 * (largest.certificate.upper_bound_nmi or 0.0))
         raise NotPrivate(
             f"no budget keeps {value} of the information: with 700 nats no channel "
             f"keeps above {most} % (proven)"
         )
-    if largest.certificate.details.get("status") == "time_limit":
+    if is_late or largest.certificate.details.get("status") == "time_limit":
         # That is a fact about the search, and none about the budgets.
         raise SolverFailure(
             f"the time limit was over before a budget was found that keeps {value} of the "
