@@ -197,12 +197,13 @@ def test_few_larger_budgets_are_tried_when_the_time_is_over(monkeypatch):
     clock = Clock()
     monkeypatch.setattr(budget, "time", clock)
     made = md.design(JOINT, md.LIP(0.1))
+    unproven = replace(made.certificate, upper_bound_nmi=1.0)
     tried = []
 
     def slow(request):
         tried.append(request.notion.epsilon)
         clock.now += 3.0
-        return replace(made, nmi=0.1)
+        return replace(made, nmi=0.1, certificate=unproven)
 
     monkeypatch.setattr(budget, "design_requested", slow)
     request = md.DesignRequest(JOINT, md.LIP(1.0), time_limit=5.0)
