@@ -5,12 +5,20 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
 from flint import arb
 
-from solvers import Envelope, EnvelopeStatus, Polytope, Progress, lower_envelope
+from solvers import (
+    Envelope,
+    EnvelopeStatus,
+    Polytope,
+    Progress,
+    lower_envelope,
+    programs,
+)
 from solvers.pricing.concave import ConcaveSearch
 from tests.ending import ends_by_itself
 from tests.solvers.reference import exact, hard_search, lift_matrix, random_table
@@ -65,6 +73,45 @@ def test_ctrl_c_at_a_report(k, workers):
     assert found.bound <= best.value
     assert found.value >= best.bound
     assert found.value <= seen[-1].value
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("change", ["addCols", "deleteCols"])
+def test_ctrl_c_between_two_updates_of_the_columns(monkeypatch, change, k, when):
+    """Before or after the k-th change of the program in HiGHS, which the pool has not made yet.
+
+    The last program then had other columns than the pool: a ValueError, or weights of others.
+    """
+    polytope, target = lifts(5, 40, 0.4)
+    # Columns are deleted at nearly every round.
+    monkeypatch.setattr("solvers.envelope.column_pool.THIN_FROM", 1)
+    monkeypatch.setattr("solvers.envelope.column_pool.THIN_TO", 0)
+    monkeypatch.setattr("solvers.envelope.column_pool.FEWEST_THINNED", 20)
+    left = k
+    made = programs.highs_with
+
+    def interrupted(highs: Any) -> Any:
+        original = getattr(highs, change)
+
+        def changed(*given: Any) -> None:
+            nonlocal left
+            # The two sides of the price box are no columns of the pool.
+            left -= highs.getNumCol() > 2 * len(target)
+            if left == 0 and when == "before":
+                raise KeyboardInterrupt
+            original(*given)
+            if left == 0:
+                raise KeyboardInterrupt
+
+        setattr(highs, change, changed)
+        return highs
+
+    monkeypatch.setattr(programs, "highs_with", lambda way: interrupted(made(way)))
+    found = lower_envelope(polytope, target, method="columns", gap=1e-9)
+    assert left == 0
+    assert found.status is EnvelopeStatus.INTERRUPTED
+    assert_envelope(found, polytope, target)
 
 
 @pytest.fixture
