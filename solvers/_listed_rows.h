@@ -2,7 +2,7 @@
  *
  * Cuts around a convex set soon are hundreds, of which a handful bind at any one point. A linear
  * program with all of them pays for each in every pivot. Here a pass over the list, which is short
- * because points have few positive coordinates, finds the few that are missing; `_program.c` calls
+ * because points have few positive coordinates, finds the few that are missing; `_program_rounds.c` calls
  * it after each round (`separate_listed`).
  */
 

@@ -169,6 +169,7 @@ void pivot_combine(ptrdiff_t n, int count, const double *c, const double *const 
 int pivot_find_start(Walk *w);
 
 /* _pivot_walk.c */
+int pivot_walk_init(Walk *w);
 int pivot_walk(Walk *w, int (*pause)(void *), void *argument);
 void pivot_walk_free(Walk *w);
 int pivot_append(Walk *w, ptrdiff_t column, int r, int32_t code);

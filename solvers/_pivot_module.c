@@ -2,10 +2,10 @@
  * float64, and returns all vertices.
  *
  * Steps: the shapes are checked (`fits`); without the interpreter's lock the rows are scaled
- * (`pivot_problem_init`), the bases walked (`pivot_walk`) and their vertices merged
- * (`pivot_sort_points`), while `pause_walk` looks at the clock and at pending signals; then the
- * vertices become dense rows (`pack`). For example, v_0 <= 0.5 on two columns has the vertices (0,
- * 1) and (0.5, 0.5).
+ * (`pivot_problem_init`), a first basis is found (`pivot_find_start`), the bases are walked
+ * (`pivot_walk`) and their vertices merged (`pivot_sort_points`), while `pause_walk` looks at the
+ * clock and at pending signals; then the vertices become dense rows (`pack`). For example, v_0 <=
+ * 0.5 on two columns has the vertices (0, 1) and (0.5, 0.5).
  */
 
 #define PY_SSIZE_T_CLEAN
@@ -110,7 +110,11 @@ static PyObject *run(Walk *w, const Request *request)
     Pause pause = {PyEval_SaveThread(), now_seconds() + request->seconds, 0};
     int status = NO_MEMORY;
     if (pivot_problem_init(&w->problem, request->m, request->n, request->rows, request->magnitude,
-                           request->lower, request->upper) == 0)
+                           request->lower, request->upper) == 0 &&
+        pivot_walk_init(w) == 0)
+        status = pivot_find_start(w);
+    w->failures += status == FAILED;
+    if (status == DONE)
         status = pivot_walk(w, pause_walk, &pause);
     if (status == STOPPED && pause.late)
         status = LIMIT;

@@ -1,7 +1,7 @@
 /* The walk over all bases, breadth first: each is found once, by a hash of its set of elements.
  *
- * `pivot_walk` starts from the basis of `pivot_find_start` and takes the bases found so far in
- * turn:
+ * `pivot_walk` begins with the one basis that `pivot_find_start` has found, and takes the bases
+ * found so far in turn:
  *
  *     1. load and solve it, and store its vertex                               (`store`)
  *     2. decide what leaves at each of its moves: a column enters, or a tight
@@ -56,6 +56,17 @@ static int grow(void **array, size_t *size, size_t need, size_t item)
     *array = moved;
     *size = larger;
     return 0;
+}
+
+/* Memory of a walk whose problem is set; -1 without it. */
+int pivot_walk_init(Walk *w)
+{
+    if (pivot_basis_init(&w->basis, &w->problem) || pivot_basis_init(&w->probe, &w->problem))
+        return -1;
+    w->mask = FIRST_MASK;
+    w->slot = calloc(w->mask + 1, sizeof(uint64_t));
+    w->record = malloc(sizeof(int32_t) * 2 * ((size_t)w->basis.capacity + 1));
+    return w->slot && w->record ? 0 : -1;
 }
 
 /* Release everything; arrays that were never allocated are NULL. */
@@ -278,27 +289,11 @@ static int store(Walk *w)
     return 0;
 }
 
-/* Memory of a walk whose problem is set; -1 without it. */
-static int prepare(Walk *w)
-{
-    if (pivot_basis_init(&w->basis, &w->problem) || pivot_basis_init(&w->probe, &w->problem))
-        return -1;
-    w->mask = FIRST_MASK;
-    w->slot = calloc(w->mask + 1, sizeof(uint64_t));
-    w->record = malloc(sizeof(int32_t) * 2 * ((size_t)w->basis.capacity + 1));
-    return w->slot && w->record ? 0 : -1;
-}
-
-/* Find every basis, and the vertex of each: one of the codes of `_pivot.h`. `pause` is called
- * from time to time; the walk stops if it returns something else than 0. */
+/* Find every basis, and the vertex of each, from the one that is found: one of the codes of
+ * `_pivot.h`. `pause` is called from time to time; the walk stops if it returns something else than
+ * 0. */
 int pivot_walk(Walk *w, int (*pause)(void *), void *argument)
 {
-    if (prepare(w))
-        return NO_MEMORY;
-    int status = pivot_find_start(w);
-    w->failures += status == FAILED;
-    if (status != DONE)
-        return status;
     note(w->slot, w->mask, record_hash(&w->problem, w->arena));
     for (size_t current = 0; current < w->count; current++) {
         if (w->count > w->most_bases || w->different > w->most_points)

@@ -14,7 +14,7 @@
  * Lagrangian of `_program_bound.c`, evaluated again from the multipliers with an allowance for
  * rounding.
  *
- * Files: _program.c, memory, rows that come and go, and programs solved in rounds of new rows;
+ * Files: _program_rounds.c, memory, rows that come and go, and programs solved in rounds of new rows;
  * _program_basis.c, the inverse of the basis; _program_simplex.c, the dual simplex;
  * _program_bound.c, the bound that rounding cannot break.
  *
@@ -134,7 +134,7 @@ struct Program {
     long long pivots, programs;
 };
 
-/* _program.c */
+/* _program_rounds.c */
 int program_init(Program *lp, const Problem *problem, int capacity);
 void program_free(Program *lp, const Problem *problem);
 void cut_release(Cut *cut);

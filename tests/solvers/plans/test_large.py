@@ -167,6 +167,23 @@ def test_parts_without_a_plan_leave_it_to_larger_ones(monkeypatch, most):
     assert 1 <= plan.blocks <= problem.size // most
 
 
+def test_hurried_divisions_compare_no_cuts(monkeypatch):
+    """Once the first block has shown that the time does not do."""
+    compared = []
+    within = Cutter._within
+
+    def counted(self, symbols, masses, cut):
+        compared.append(len(symbols))
+        return within(self, symbols, masses, cut)
+
+    monkeypatch.setattr(Cutter, "_within", counted)
+    problem = lift_problem(*table(800))
+    check(problem, solve_plan(problem, time_limit=1e-9))
+    # Large sets on the way to the first block: the whole, a half and a quarter.
+    assert 0 < len(compared) <= 3 * dividing.TRIED
+    assert len(set(compared)) == len(compared) // dividing.TRIED
+
+
 def test_work_of_cuts_grows_with_the_symbols(monkeypatch):
     """Also where a column has nearly as many codes as there are symbols."""
     counted = []
