@@ -78,9 +78,6 @@ SMALLEST = -4
 LARGEST_STEP = 6 * DECADE + 6000
 """The step of 700 nats, the largest possible budget."""
 
-LATE_FACTOR = 8
-"""Factor of a budget that keeps too little when the time is over: at most four more are tried."""
-
 KEPT_AT = "kept_at"
 KEPT_LESS_AT = "kept_less_at"
 """Keys of the certificate of such a design: the budget, and the largest budget that provably keeps
@@ -141,14 +138,15 @@ class BudgetScale(Generic[KeptT]):
     def smallest_step(self) -> int:
         """The smallest step whose design keeps the share; one beyond the scale if none does.
 
-        Doubling or halving from 1 nat brackets it; after the end it is multiplied by
-        `LATE_FACTOR`. Invariant: `low` keeps less and `high` enough,
+        Doubling or halving from 1 nat brackets it; after the end the factors are 2, 4, 16 and 256,
+        so that few designs overrun the limit. Invariant: `low` keeps less and `high` enough,
         where the steps just outside the scale count as tried.
         """
         grain = self._grain
         low = -grain
         high = LARGEST_STEP + grain
         epsilon = 1.0
+        factor = 2.0
         while high - low > grain:
             if high <= LARGEST_STEP and time.process_time() >= self._end:
                 self.in_time = False
@@ -165,8 +163,9 @@ class BudgetScale(Generic[KeptT]):
                 epsilon /= 2
             else:
                 low = step
-                is_late = time.process_time() >= self._end
-                epsilon *= LATE_FACTOR if is_late else 2
+                epsilon *= factor
+                if time.process_time() >= self._end:
+                    factor *= factor
         return high
 
     def _between(self, low: int, high: int) -> int:
