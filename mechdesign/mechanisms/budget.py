@@ -78,6 +78,10 @@ SMALLEST = -4
 LARGEST_STEP = 6 * DECADE + 6000
 """The step of 700 nats, the largest possible budget."""
 
+LATE_FACTORS = (2, 2, 4, 16, 256)
+"""Factors of a budget that keeps too little once the time is over, one after the other, so that few
+designs overrun the limit."""
+
 KEPT_AT = "kept_at"
 KEPT_LESS_AT = "kept_less_at"
 """Keys of the certificate of such a design: the budget, and the largest budget that provably keeps
@@ -138,15 +142,14 @@ class BudgetScale(Generic[KeptT]):
     def smallest_step(self) -> int:
         """The smallest step whose design keeps the share; one beyond the scale if none does.
 
-        Doubling or halving from 1 nat brackets it; after the end the factors are 2, 4, 16 and 256,
-        so that few designs overrun the limit. Invariant: `low` keeps less and `high` enough,
-        where the steps just outside the scale count as tried.
+        Doubling or halving from 1 nat brackets it, and after the end `LATE_FACTORS`. Invariant:
+        `low` keeps less and `high` enough, where the steps just outside the scale count as tried.
         """
         grain = self._grain
         low = -grain
         high = LARGEST_STEP + grain
         epsilon = 1.0
-        factor = 2.0
+        late = 0
         while high - low > grain:
             if high <= LARGEST_STEP and time.process_time() >= self._end:
                 self.in_time = False
@@ -163,9 +166,12 @@ class BudgetScale(Generic[KeptT]):
                 epsilon /= 2
             else:
                 low = step
-                epsilon *= factor
-                if time.process_time() >= self._end:
-                    factor *= factor
+                if time.process_time() < self._end:
+                    epsilon *= 2
+                else:
+                    # From the last factor every budget comes to the end of the scale.
+                    epsilon *= LATE_FACTORS[min(late, len(LATE_FACTORS) - 1)]
+                    late += 1
         return high
 
     def _between(self, low: int, high: int) -> int:
