@@ -47,9 +47,12 @@ For example, the pentagon has theta = sqrt(5), from a matrix with (sqrt(5) - 3) 
 from __future__ import annotations
 
 import math
+import signal
+import threading
 import time
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -75,6 +78,18 @@ SHARP: dict[str, str | int | float] = {
 
 INTEGRALITY = 1e-6
 """HiGHS's own tolerance: an integer variable may miss an integer by this much."""
+
+
+SIGNALS = [
+    getattr(signal, name)
+    for name in ("SIGINT", "SIGTERM", "SIGHUP")
+    # Windows lacks SIGHUP.
+    if hasattr(signal, name)
+]
+"""Signals that end a search."""
+
+_WAITING: list[int] = []
+"""Signals that came while HiGHS ran in the main thread."""
 
 
 def highs_with(options: Mapping[str, str | int | float]) -> Any:
@@ -103,7 +118,7 @@ def stop_at(highs: Any, end: float) -> None:
     import highspy
 
     def stop(kind: Any, message: Any, facts: Any, answer: Any, data: Any) -> None:
-        if time.process_time() >= end:
+        if _WAITING or time.process_time() >= end:
             answer.user_interrupt = True
 
     highs.setCallback(stop, None)
@@ -115,6 +130,38 @@ def stop_at(highs: Any, end: float) -> None:
         kinds.kCallbackMipInterrupt,
     ):
         highs.startCallback(kind)
+
+
+def run_highs(highs: Any) -> None:
+    """Run a HiGHS to its end; signals, such as that of Ctrl-C, are handled when it has returned.
+
+    `stop_at` asks in the middle of a run. What a handler raises there would leave the model half
+    moved, and the next run of it ended the process. So handlers wait, and the run ends soon.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        # Signals are handled in the main thread alone.
+        highs.run()
+        return
+    try:
+        with ExitStack() as before:
+            for number in SIGNALS:
+                handler = signal.getsignal(number)
+                if callable(handler):
+                    before.callback(signal.signal, number, handler)
+                    signal.signal(number, _wait)
+            highs.run()
+    finally:
+        while _WAITING:
+            number = _WAITING.pop()
+            handler = signal.getsignal(number)
+            if callable(handler):
+                handler(number, None)
+
+
+def _wait(number: int, _frame: Any) -> None:
+    """Remember a signal; one that comes again, from an impatient hand, is the same."""
+    if number not in _WAITING:
+        _WAITING.append(number)
 
 
 def is_over(highs: Any) -> bool:
@@ -210,7 +257,7 @@ def solve_program(
         guess: Any = highspy.HighsSolution()
         guess.col_value = list(start)
         highs.setSolution(guess)
-    highs.run()
+    run_highs(highs)
     status = highs.getModelStatus()
     info = highs.getInfo()
     solution = highs.getSolution()
@@ -469,7 +516,7 @@ class HighsMaster:
         """Run HiGHS once; the solution in unscaled units, its residual computed anew."""
         highs = self._highs
         n = len(self._target)
-        highs.run()
+        run_highs(highs)
         status = MasterStatus.FAILED
         if highs.getModelStatus() == self._statuses.kOptimal:
             status = MasterStatus.OPTIMAL

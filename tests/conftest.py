@@ -10,7 +10,8 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+
+from tests import profiles
 
 ROOT = Path(__file__).parents[1]
 
@@ -27,19 +28,7 @@ for _library in ("OPENBLAS", "OMP", "MKL"):
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# Timings depend on the machine, so no deadline; derandomised, so that a run can be repeated. Where
-# fifty examples are too few, the test says so; the profile "thorough" tries other ones at every run.
-settings.register_profile(
-    "project",
-    deadline=None,
-    derandomize=True,
-    max_examples=50,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.register_profile(
-    "thorough", settings.get_profile("project"), derandomize=False, max_examples=1000
-)
-settings.load_profile("project")
+profiles.register()
 
 # A suite that nohup or a shell in the background starts ignores signals, and so would its children.
 # The commands leave an ignored signal ignored, so tests of signals need the usual state. A hang-up

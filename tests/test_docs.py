@@ -91,11 +91,24 @@ def in_shell(command, folder, launcher=STARTED):
     )
 
 
+SLOW = (
+    "judge",
+    "many-releases",
+    "measuring-ranges",
+    "nightly",
+    "people-nights",
+    "purposes",
+    "ranges-again",
+    "survey",
+)
+"""Pages whose commands take several seconds."""
+
+
 def with_commands():
-    """The pages; the commands of the longest one are a test for those that are slow."""
+    """The pages; the commands of those that take long are tests for the slow ones."""
     for page in PAGES:
         if console(page):
-            marks = [pytest.mark.slow] if page.stem == "survey" else []
+            marks = [pytest.mark.slow] if page.stem in SLOW else []
             yield pytest.param(page, id=named(page), marks=marks)
 
 

@@ -329,7 +329,10 @@ class ReleaseCheck(Displayed):
     def __repr__(self) -> str:
         verdict = "plausible" if self.plausible else "NOT PLAUSIBLE"
         units = "people" if self.unit == PERSON else "records"
-        return f"ReleaseCheck({verdict}, {self.records:,} {units}, {len(self.findings):,} findings)"
+        size = f"{self.records:,} {self.unit if self.records == 1 else units}"
+        plural = "" if len(self.findings) == 1 else "s"
+        found = f"{len(self.findings):,} finding{plural}"
+        return f"ReleaseCheck({verdict}, {size}, {found})"
 
     @property
     def plausible(self) -> bool:

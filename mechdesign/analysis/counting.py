@@ -156,8 +156,9 @@ def count_pairs(
     records = counting.records + only_after
     if only_before or only_after:
         original_records = counting.records + only_before
+        unit = "record" if records == 1 else "records"
         text = (
-            f"{after.name} has {records:,} records and the original "
+            f"{after.name} has {records:,} {unit} and the original "
             f"{original_records:,}; a release has the same, in order"
         )
         # First of all: it explains the other findings.

@@ -399,7 +399,8 @@ def _judged_manifest(
         return manifest, ManifestVerdict(stated=(_NO_RELEASE,))
     with open_source(released, text and text.of_output) as source:
         header = source.header
-    unnamed = [name for name in header if name not in manifest.columns]
+    named = set(manifest.columns)
+    unnamed = [name for name in header if name not in named]
     # People, and the places of their records, are numbered anew; no manifest names these columns.
     people = channel.people
     numbered = 0

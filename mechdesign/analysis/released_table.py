@@ -38,7 +38,7 @@ from mechdesign.core.files import PathLike
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.arrow_arrays import without_nulls
 from mechdesign.formats.cells import CellForm, Encoded, encode
-from mechdesign.formats.column_names import require_column
+from mechdesign.formats.column_names import require_columns
 from mechdesign.formats.csv import CsvSource
 from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.opening import Source
@@ -217,8 +217,7 @@ def _names_of_people(people: People, renamed: Mapping[str, str]) -> dict[str, st
 def require_identity(table: Source, identity: Sequence[str]) -> None:
     """Refuse identifiers that the table has not, with the ways out."""
     try:
-        for name in identity:
-            require_column(name, table.header)
+        require_columns(identity, table.header)
     except InputError as error:
         raise FileError(
             table.name,
@@ -234,8 +233,7 @@ def slices(
     import pyarrow as pa
 
     with errors_naming(table.name):
-        for name in (*symbols, *read):
-            require_column(name, table.header)
+        require_columns((*symbols, *read), table.header)
     # A column that is asked for twice, as a compared one and an identifier, comes once.
     names = list(dict.fromkeys((*symbols, *read)))
     others = [name for name in read if name not in symbols]
@@ -368,8 +366,10 @@ def header_changes(
     special = {*file.useful, *file.columns, *file.private, *file.ignored}
     old = [name for name in before.header if name not in special]
     new = [name for name in after.header if name not in special]
-    added = [name for name in new if name not in old]
-    stayed = [name for name in old if name in new]
+    # A search through thousands of names for each of thousands would take seconds.
+    all_old, all_new = set(old), set(new)
+    added = [name for name in new if name not in all_old]
+    stayed = [name for name in old if name in all_new]
     problems: list[str] = []
     if added:
         problems.append(f"the column {listed(added)} is not in the original")

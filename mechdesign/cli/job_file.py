@@ -319,8 +319,11 @@ def _typed(columns: bool, repeated: bool, value: Any) -> Any:
         # Floats are texts already (`read_job`); bool is an int, and no number here.
         if type(entry) is int:
             texts.append(str(entry))
-        else:
+        elif isinstance(entry, str):
             texts.append(entry)
+        else:
+            several = ", or a list of such" if columns or repeated else ""
+            raise InputError(f"must be text or a number{several}")
     if repeated:
         return texts
     if columns and all(isinstance(text, str) for text in texts):

@@ -28,6 +28,7 @@ import signal
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, chdir, contextmanager, nullcontext
 from dataclasses import dataclass, field, fields
+from functools import wraps
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
@@ -52,7 +53,7 @@ from mechdesign.cli.line import (
 from mechdesign.cli.options import ReportOptions
 from mechdesign.cli.released import Files, OutputFormat
 from mechdesign.cli.report import BoardOptions, report
-from mechdesign.core.errors import InputError, errors_noting
+from mechdesign.core.errors import FileError, InputError, StartAgain, errors_noting
 from mechdesign.core.files import check_target
 
 RUN_EXAMPLE = "Example:  mechdesign run nightly.toml --dry-run"
@@ -237,7 +238,7 @@ def _steps(
     if job.design is not None and is_new:
         # In a rehearsal the steps below read the channel from the scratch folder, too.
         channel = place_of(channel)
-        yield ("design",), design, job.design.model_dump() | {"output": channel}
+        yield ("design",), _design, job.design.model_dump() | {"output": channel}
     elif job.design is not None:
         yield ("design",), _verify, job.design.model_dump() | {"output": channel}
     if there:
@@ -320,6 +321,21 @@ def _find_outdated(
                 "anew, or name another file"
             )
         reports[name] = path
+
+
+@wraps(design)
+def _design(*arguments: Any, **groups: Any) -> int | None:
+    """Design a channel that was not there when the job began."""
+    try:
+        return design(*arguments, **groups)
+    except FileError as error:
+        channel = groups["output"].output
+        if error.file != channel or not os.path.exists(channel):
+            raise
+        raise StartAgain(
+            f"{channel} was written while this run designed it, by another run or program: run "
+            "the job again, which verifies it and goes on"
+        ) from None
 
 
 def _verify(

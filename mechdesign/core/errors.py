@@ -23,6 +23,9 @@ T = TypeVar("T")
 OPTION = re.compile(r"(\(?)(?<![\w-])--([a-z][a-z-]*)(?: ([^\s()]+)(?=\)))?")
 """A command-line option in a message. Its value is recognised only inside parentheses."""
 
+NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
+"""The value of an option that is a number."""
+
 NAMES_OPTIONS: ContextVar[bool] = ContextVar("names_options", default=False)
 """Whether messages name command-line options; otherwise they name Python parameters.
 
@@ -74,6 +77,9 @@ def _as_parameter(option: re.Match[str]) -> str:
         # Either kind of quotes of the shell; a text of Python has its own.
         shell = '"' if value.startswith('"') else "'"
         shown = repr(value.strip(shell))
+        if NUMBER.fullmatch(value):
+            # Parameters that are numbers refuse texts, such as skip_lines='1'.
+            shown = value
     if assigned and (name == "unknown" or (name, value) == ("missing", "marginal")):
         # What becomes of records without a row in the channel is said by a policy.
         return f"{parenthesis}policy=Policy({name}={shown or '..'})"

@@ -74,7 +74,11 @@ class CsvSource(AbstractContextManager["CsvSource"]):
             # Two columns of one name are no title; several without a name may be one.
             remedy = "; give one of them another name"
             if not twice:
-                remedy = title_hint(above) or "; name these columns, or take them away"
+                remedy = "; name these columns, or take them away"
+                if above:
+                    remedy = (
+                        f"{title_hint(above)}, or name its columns if it is the header"
+                    )
             raise FileError(
                 self.name,
                 f"{self.name}: the header has the column {quoted(twice)} more than once{remedy}",

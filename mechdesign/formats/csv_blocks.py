@@ -471,6 +471,10 @@ class Blocks:
                         f"; a {self._options.delimiter!r} within a cell is put in quotes, not "
                         "behind a backslash"
                     )
+                if not hint and cells < width:
+                    hint = "; write all cells of a row, empty ones too, or take the row away"
+                elif not hint:
+                    hint = f"; a {self._options.delimiter!r} within a cell is put in quotes"
                 raise self._fault(
                     text[: int(rows.starts[place])],
                     f"the row {problem}{hint}" if cells else self._blank(),

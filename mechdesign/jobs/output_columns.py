@@ -195,8 +195,9 @@ def _appended(
             f"give a name for every column that is added: {', '.join(wanted)}"
         )
     columns: list[OutputColumn] = []
+    stays = set(kept)
     for source, name in enumerate(header):
-        if name in kept:
+        if name in stays:
             columns.append(OutputColumn(name, source))
     for number, names in enumerate(added):
         for part, name in enumerate(names):

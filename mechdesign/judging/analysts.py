@@ -27,8 +27,8 @@ from mechdesign.judging.together import (
 CLASSES = 10
 """Classes of numbers where pairs of columns are compared, with as many records each."""
 
-MOST_PAIRS = 190
-"""Pairs of columns that are compared: those of the first 20 columns."""
+MOST_PAIRED = 20
+"""Columns of which all pairs are compared, the first ones: 190 pairs."""
 
 MOST_INDICATORS = 10
 """Values of a column of names that a regression has; the others are with the most frequent one."""
@@ -170,13 +170,10 @@ def pearson(left: Floats, right: Floats) -> float:
 def pair_facts(files: Files) -> list[PairFacts]:
     """Every pair of the first columns."""
     columns = files.columns
-    pairs = list(combinations(range(len(columns)), 2))
-    if len(pairs) > MOST_PAIRS:
-        most = 20
-        pairs = list(combinations(range(most), 2))
-    reads = [as_read(column) for column in columns]
+    compared = columns[:MOST_PAIRED]
+    reads = [as_read(column) for column in compared]
     found: list[PairFacts] = []
-    for first, second in pairs:
+    for first, second in combinations(range(len(compared)), 2):
         left = columns[first]
         right = columns[second]
         before = table_of(reads[first], reads[second])
@@ -297,10 +294,26 @@ def _predictors(column: SharedColumn) -> tuple[Floats, Floats]:
 
 def _independent(design: Floats) -> Integers:
     """The columns that are no combination of those before them, the first one included."""
-    scaled = design / np.maximum(np.linalg.norm(design, axis=0), 1e-300)
-    gram = scaled.T @ scaled
+    records, columns = design.shape
+    norms = np.maximum(np.linalg.norm(design, axis=0), 1e-300)
     kept: list[int] = []
-    for place in range(len(gram)):
+    # The products of all pairs would take memory by the square of the columns. No more columns
+    # are independent than there are records, so that those of a block with them are enough.
+    for first in range(0, columns, records):
+        among = [*kept, *range(first, min(first + records, columns))]
+        scaled = design[:, among]
+        scaled /= norms[among]
+        kept = [among[place] for place in _first_independent(scaled, len(kept))]
+        if len(kept) >= records:
+            break
+    return np.array(kept, np.int64)
+
+
+def _first_independent(scaled: Floats, known: int) -> list[int]:
+    """The places of independent columns of length 1 (or 0); the first ``known`` are such ones."""
+    gram = scaled.T @ scaled
+    kept = list(range(known))
+    for place in range(known, len(gram)):
         if gram[place, place] < DEPENDENT:
             continue
         if not kept:
@@ -311,7 +324,7 @@ def _independent(design: Floats) -> Integers:
         rest = gram[place, place] - beside @ np.linalg.solve(among, beside)
         if rest > DEPENDENT:
             kept.append(place)
-    return np.array(kept, np.int64)
+    return kept
 
 
 def _least_squares(design: Floats, outcome: Floats) -> tuple[Floats, Floats, float]:

@@ -345,7 +345,8 @@ def linkability(
     first : places of columns
         Those of the first source; the second one has the others.
     """
-    second = [j for j in range(len(files.columns)) if j not in first]
+    of_first = set(first)
+    second = [j for j in range(len(files.columns)) if j not in of_first]
     far_second = np.zeros((len(pool), len(rows)), np.float32)
     for place in second:
         far_second += distances(files.columns[place], pool, rows.codes[place])

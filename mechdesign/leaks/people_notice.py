@@ -460,8 +460,8 @@ def files_and_columns(
     header: list[str] = []
     for number, file in enumerate(files):
         with open_source(file, text) as table:
-            own = list(table.header)
-        header = [name for name in header if name in own] if number else own
+            own = dict.fromkeys(table.header)
+        header = [name for name in header if name in own] if number else [*own]
     return files, header
 
 

@@ -67,6 +67,9 @@ def binned_for(
         )
 
     column = auto[0]
+    if len(_values_of(joint, column)) < 2:
+        # A single number has one bin, and there is nothing to choose.
+        return joint.binned({column: f"{AUTO}:2"}), ()
     curve = _distances(replace(request, joint=joint, bins=None), column, design)
     # Of equal distances the fewest bins: a smaller channel for the same.
     best = min(curve, key=lambda trial: (trial.distance, trial.bins))
@@ -95,20 +98,25 @@ class Trial(NamedTuple):
     table: Joint
 
 
+def _values_of(joint: Joint, column: str) -> set[str]:
+    """The different values of a useful column."""
+    part = joint.useful.columns.index(column)
+    # A missing value, the empty text, is a symbol beside the bins.
+    return {symbol[part] for symbol in joint.useful.symbols} - {""}
+
+
 def _distances(
     request: DesignRequest, column: str, design: Callable[[DesignRequest], Design]
 ) -> list[Trial]:
     """A trial for each number of bins, in ascending order."""
     joint = request.joint
-    part = joint.useful.columns.index(column)
-    # A missing value, the empty text, is a symbol beside the bins.
-    values = {symbol[part] for symbol in joint.useful.symbols} - {""}
+    values = _values_of(joint, column)
     seconds = CURVE_SECONDS
     if request.time_limit is not None:
         # All trials together take at most half of the time.
         seconds = min(seconds, request.time_limit / (2 * len(NUMBERS_OF_BINS)))
     # A column of few values has no more bins than these.
-    most = max(len(values), 2)
+    most = len(values)
     numbers = sorted({min(count, most) for count in NUMBERS_OF_BINS})
     trials: list[Trial] = []
     for count in numbers:

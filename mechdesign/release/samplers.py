@@ -166,8 +166,8 @@ def _check_rule(name: str, rule: str) -> None:
     has_label = str(rule).startswith(OUTPUT) and rule != OUTPUT
     if rule == DROP:
         raise InputError(
-            f"{name}=drop: a release has all records, because one that is left out tells that "
-            "its cell was empty or unknown; say marginal, or take the records out of the file first"
+            f"a release leaves no record out (--{name} drop), because that would tell that its "
+            "cell was empty or unknown; say marginal, or take the records out of the file first"
         )
     if name == "unknown":
         if rule not in (REFUSE, MARGINAL, NEAREST) and not has_label:

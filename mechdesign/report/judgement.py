@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mechdesign.core.wording import listed
-from mechdesign.judging.figures import AREA, NUMBER, WHOLE, Figure, Judgement, Part
+from mechdesign.judging.figures import AREA, NUMBER, WHOLE, Judgement, Part
 from mechdesign.report import blocks
 from mechdesign.report.wording import (
     aligned,
@@ -65,8 +65,7 @@ def judgement_text(judgement: Judgement) -> str:
     for part in judgement.parts:
         lines += ["", part.title, paragraph(part.means)]
         if part.figures:
-            rows = [_shown_header(part)]
-            rows += [figure_cells(figure, part) for figure in part.figures]
+            rows = [_shown_header(part), *_rows_of_figures(part)]
             lines += aligned(rows, left=(0,))
         lines += [paragraph(text) for text in part.notes]
         lines.append(paragraph(f"It does not mean: {_lowered(part.not_meant)}"))
@@ -266,13 +265,17 @@ def _reader_texts(judgement: Judgement) -> list[str]:
     return texts
 
 
-def figure_cells(figure: Figure, part: Part) -> tuple[str, ...]:
-    """The cells of one figure, in the order of `_shown_header`."""
-    values = (figure.released, figure.untouched, figure.without)
-    cells = [label(figure.text), *(figure_text(value, figure.unit) for value in values)]
-    if _has_promise(part):
-        cells.append(figure_text(figure.promised, figure.unit))
-    return tuple(cells)
+def _rows_of_figures(part: Part) -> list[tuple[str, ...]]:
+    """The cells of each figure, in the order of `_shown_header`."""
+    has_promise = _has_promise(part)
+    rows: list[tuple[str, ...]] = []
+    for figure in part.figures:
+        values = [figure.released, figure.untouched, figure.without]
+        if has_promise:
+            values.append(figure.promised)
+        shown = [figure_text(value, figure.unit) for value in values]
+        rows.append((label(figure.text), *shown))
+    return rows
 
 
 def figure_text(value: float | None, unit: str) -> str:
@@ -307,7 +310,7 @@ def _lowered(text: str) -> str:
 def _part_blocks(part: Part) -> tuple[blocks.Block, ...]:
     """A part of the page."""
     found: list[blocks.Block] = [blocks.Text(part.means)]
-    rows = [blocks.cells(*figure_cells(figure, part)) for figure in part.figures]
+    rows = [blocks.cells(*row) for row in _rows_of_figures(part)]
     header = ("figure", *_shown_header(part)[1:])
     found += blocks.grid(part.title, header, rows, "figures", (0,))
     found += blocks.paragraphs(part.notes)

@@ -67,8 +67,10 @@ Cost: TypeAlias = Callable[[Places, Places], Floats]
 def quantile_splits(numbers: Numbers, bins: int) -> list[int]:
     """The splits nearest to equal shares of the mass.
 
-    There are fewer than `bins` - 1 where many records have one value.
+    There are fewer than `bins` - 1 where many records have one value, and none of a single number.
     """
+    if len(numbers) < 2:
+        return []
     sums: Floats = np.cumsum(np.array([float(mass) for _, mass in numbers]))
     targets: Floats = sums[-1] * np.arange(1, bins) / bins
     # The first number with which the share is reached: the split is before it or after it.
@@ -432,6 +434,8 @@ def _roundest(low: Fraction, high: Fraction, kind: Kind) -> Fraction:
     It is a multiple of the largest possible power of ten, or of the largest possible unit of time.
     For example, it is 40 between 37 and 42, and 37.5 between 37.2 and 37.58.
     """
+    if low >= high:
+        raise AssertionError("no step has a multiple between equal ends")
     # The first step with a multiple in (low, high] is the largest such step.
     for step in _steps(low, high, kind):
         multiple = math.floor(high / step) * step

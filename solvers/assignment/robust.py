@@ -71,7 +71,7 @@ from solvers.assignment.simplex import Program, check_time
 from solvers.errors import BackendFailure, EmptyPolytope
 from solvers.pace import passing
 from solvers.points import Array
-from solvers.programs import SHARP, highs_with, is_over, stop_at
+from solvers.programs import SHARP, highs_with, is_over, run_highs, stop_at
 from solvers.sets.uncertain import UncertainSet
 
 # ---------------------------------------------------------------------- rows of the set
@@ -473,7 +473,7 @@ def _run(program: RobustCounterpart, end: float) -> tuple[Any, bool]:
         if end < math.inf:
             highs.setOptionValue("time_limit", passing(end - time.process_time()))
             stop_at(highs, end)
-        highs.run()
+        run_highs(highs)
         status = highs.getModelStatus()
         if status == statuses.kOptimal:
             return highs, True

@@ -32,7 +32,7 @@ from solvers.assignment.assignment import Assigned, Assignment, Multipliers
 from solvers.errors import BackendFailure, EmptyPolytope, OutOfTime
 from solvers.pace import passing
 from solvers.points import Array
-from solvers.programs import SHARP, highs_with, is_over, set_options, stop_at
+from solvers.programs import SHARP, highs_with, is_over, run_highs, set_options, stop_at
 
 OTHER_WAYS: tuple[dict[str, str | int | float], ...] = (
     {"presolve": "on"},
@@ -316,13 +316,13 @@ class Program:
             # HiGHS counts the time of all runs of one object together.
             highs.setOptionValue("time_limit", highs.getRunTime() + left)
         stop_at(highs, end)
-        highs.run()
+        run_highs(highs)
         for way in OTHER_WAYS:
             if highs.getModelStatus() == self._statuses.kOptimal or is_over(highs):
                 break
             highs.clearSolver()
             set_options(highs, way)
-            highs.run()
+            run_highs(highs)
         status = highs.getModelStatus()
         pairs = sum(len(cells) for cells in self._cells)
         infeasible = (self._statuses.kInfeasible, self._statuses.kUnknown)

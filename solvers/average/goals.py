@@ -47,7 +47,7 @@ import numpy as np
 from solvers.average.problem import FEW_ULP, AverageProblem
 from solvers.pace import passing
 from solvers.points import Array, Points
-from solvers.programs import SHARP, highs_with, stop_at
+from solvers.programs import SHARP, highs_with, run_highs, stop_at
 
 # ----------------------------------------------------------------------- master program
 
@@ -145,7 +145,7 @@ class Master:
             limit = highs.getRunTime() + passing(max(seconds, 0.1))
             highs.setOptionValue("time_limit", limit)
             stop_at(highs, time.process_time() + max(seconds, 0.1))
-            highs.run()
+            run_highs(highs)
             if highs.getModelStatus() == self._optimal:
                 answer = highs.getSolution()
                 values = np.maximum(np.array(answer.col_value), 0.0)

@@ -22,7 +22,7 @@ from solvers.errors import OutOfTime
 from solvers.pace import NEVER, Clock
 from solvers.plans.problem import Indices
 from solvers.points import Array
-from solvers.programs import highs_with, is_over, set_options, stop_at
+from solvers.programs import highs_with, is_over, run_highs, set_options, stop_at
 
 TOLERANCE = 1e-9
 """A row that is missed by more is added: the feasibility tolerance of plans."""
@@ -99,7 +99,7 @@ def start_at_binding_rows(
         if clock() <= 0.0:
             raise OutOfTime(NOT_IN_TIME)
         stop_at(smaller, time.process_time() + clock())
-        smaller.run()
+        run_highs(smaller)
         if is_over(smaller):
             raise OutOfTime(NOT_IN_TIME)
         if smaller.getModelStatus() != highspy.HighsModelStatus.kOptimal:

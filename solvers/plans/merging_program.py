@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from solvers.errors import BackendFailure, InvalidOption
 from solvers.pace import passing
 from solvers.points import Array
-from solvers.programs import highs_with, stop_at
+from solvers.programs import highs_with, run_highs, stop_at
 
 Integers = NDArray[np.int64]
 
@@ -239,7 +239,7 @@ class MergingProgram:
         highs.setOptionValue("time_limit", min(passing(time_limit), highspy.kHighsInf))
         highs.passModel(self._model())
         stop_at(highs, time.process_time() + time_limit)
-        highs.run()
+        run_highs(highs)
         solution = highs.getSolution()
         values = np.array(solution.col_value)
         prices = np.array(solution.row_dual)

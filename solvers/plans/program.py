@@ -33,7 +33,7 @@ from solvers.plans.binding import start_at_binding_rows
 from solvers.plans.problem import Indices
 from solvers.plans.ranges import Ranges
 from solvers.points import Array
-from solvers.programs import highs_with, is_over, set_options, stop_at
+from solvers.programs import highs_with, is_over, run_highs, set_options, stop_at
 
 OPTIONS: dict[str, str | int | float] = {
     "solver": "simplex",
@@ -415,7 +415,7 @@ class PlanProgram:
         way = {"simplex_strategy": DUAL_SIMPLEX, "presolve": "off"}
         set_options(self._highs, OPTIONS | way)
         self._limit_time(clock)
-        self._highs.run()
+        run_highs(self._highs)
         if self._highs.getModelStatus() == self._statuses.kOptimal:
             return self._solved(is_vertex=True)
         self._highs.clearSolver()
@@ -458,7 +458,7 @@ class PlanProgram:
         for way in [*ways, *OTHER_WAYS]:
             set_options(self._highs, OPTIONS | way)
             before = time.process_time()
-            self._highs.run()
+            run_highs(self._highs)
             seconds = time.process_time() - before
             status = self._highs.getModelStatus()
             if status == self._statuses.kOptimal:

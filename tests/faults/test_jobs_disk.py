@@ -23,13 +23,13 @@ pytestmark = pytest.mark.skipif(
     sys.platform == "win32", reason="POSIX limits, and file systems of Linux"
 )
 
-ROWS = 120_000
-"""A table of 1.3 MB."""
+ROWS = 40_000
+"""A table of 400 kB."""
 
-SMALL = "1m"
+SMALL = "256k"
 """Size of the file system that is too small for it."""
 
-LIMIT = 300_000
+LIMIT = 100_000
 """Bytes that a file may have, where a limit stands in for a full disk."""
 
 MOUNTED = f"""

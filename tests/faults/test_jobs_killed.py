@@ -164,7 +164,8 @@ def kills(
 
 
 def test_kills_at_random_moments(nursery, begun, place):
-    assert kills(nursery, begun, place, 6, seed=7).total() == 6
+    """A few; two hundred are a slow test."""
+    assert kills(nursery, begun, place, 3, seed=7).total() == 3
 
 
 @pytest.mark.slow
@@ -231,7 +232,7 @@ def test_nothing_is_left_of_standard_input(nursery, begun, place):
     assert leftovers(folder) == []
 
 
-every = pytest.mark.parametrize("every", [23, pytest.param(1, marks=pytest.mark.slow)])
+every = pytest.mark.parametrize("every", [41, pytest.param(1, marks=pytest.mark.slow)])
 """How many of the moments are tried: one in so many, or all of them."""
 
 

@@ -52,7 +52,7 @@ in = "days"
 out = "released"
 """
 
-every = pytest.mark.parametrize("every", [23, pytest.param(1, marks=pytest.mark.slow)])
+every = pytest.mark.parametrize("every", [41, pytest.param(1, marks=pytest.mark.slow)])
 """How many of the moments are tried: one in so many, or all of them."""
 
 
@@ -228,7 +228,8 @@ def test_kills_right_before_every_change_of_a_nightly_job(
         assert "are complete already in out.csv" in again.out
 
 
-def test_kills_at_random_moments(nursery, folders, place):
+@pytest.mark.parametrize("times", [3, pytest.param(6, marks=pytest.mark.slow)])
+def test_kills_at_random_moments(nursery, folders, place, times):
     """Whatever has its final name is complete, and the same command gives the same bytes."""
     begun = link_folder(folders["large"], place / "begun")
     usual = ok(nursery.run(begun, *APPLY)).seconds
@@ -255,7 +256,7 @@ def test_kills_at_random_moments(nursery, folders, place):
         else:
             usual = min(usual, ended.seconds)
         shutil.rmtree(folder)
-        if phases.total() == 6:
+        if phases.total() == times:
             break
-    assert phases.total() == 6
-    assert phases["writing"] > 1
+    assert phases.total() == times
+    assert phases["writing"] >= times // 3

@@ -140,8 +140,8 @@ def fell_back(found: Design, joint: Joint) -> None:
 @pytest.mark.parametrize(
     ("lie", "notion"),
     [
-        pytest.param(lie, notion, id=f"{notion}-{lie.__name__}")
-        for notion in (NOTION, LDP(1.0))
+        pytest.param(lie, notion, id=f"{notion}-{lie.__name__}", marks=marks)
+        for notion, marks in ((NOTION, []), (LDP(1.0), [pytest.mark.slow]))
         for lie in LIES
         if (lie, notion) != (points_slightly_outside, LDP(1.0))
     ],
@@ -301,7 +301,9 @@ def admits_a_residual(solution):
     return replace(solution, residual=1e-3)
 
 
-@pytest.mark.parametrize("method", ["vertices", "columns"])
+@pytest.mark.parametrize(
+    "method", [pytest.param("vertices", marks=pytest.mark.slow), "columns"]
+)
 @pytest.mark.parametrize("honest", [0, 3])
 @pytest.mark.parametrize(
     "distort",
@@ -453,7 +455,9 @@ def test_a_bug_of_ours_on_the_command_line_writes_nothing(table, monkeypatch, ca
     assert os.listdir() == []
 
 
-@pytest.mark.parametrize("epsilon", [1e-16, 1e-300])
+@pytest.mark.parametrize(
+    "epsilon", [pytest.param(1e-16, marks=pytest.mark.slow), 1e-300]
+)
 @pytest.mark.parametrize("kind", [ALIP, LIP, LDP, MaxLift, Chi2Lift, AlphaLift])
 def test_a_tiny_budget_is_served_never_broken(adult, kind, epsilon):
     notion = kind.at(epsilon)

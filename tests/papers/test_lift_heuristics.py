@@ -78,22 +78,23 @@ def test_adult(adult, mechanism, epsilon, published):
     ).nmi == pytest.approx(published, abs=0.01)
 
 
-def test_ldp_keeps_more_than_alip_in_the_watchdog(tables):
+@pytest.mark.parametrize("many", [10, pytest.param(60, marks=pytest.mark.slow)])
+def test_ldp_keeps_more_than_alip_in_the_watchdog(tables, many):
     """Figures 2a and 6a, 'confirms Proposition 2', on the means."""
+    few = tables[:many]
     for mechanism in ("complete-merging", "subset-merging"):
         for epsilon in (1.0, 2.0):
-            ldp = mean(tables[:60], mechanism, LDP(epsilon))
+            ldp = mean(few, mechanism, LDP(epsilon))
             for lam in (0.35, 0.5, 0.65):
-                assert ldp > mean(
-                    tables[:60], mechanism, ALIP.from_epsilon(epsilon, lam)
-                )
+                assert ldp > mean(few, mechanism, ALIP.from_epsilon(epsilon, lam))
 
 
-def test_subset_response_is_close_to_the_optimum(tables, adult):
+@pytest.mark.parametrize("many", [2, pytest.param(8, marks=pytest.mark.slow)])
+def test_subset_response_is_close_to_the_optimum(tables, adult, many):
     """Figures 8a and 9a, lam 0.65: above subset merging, 'its PUT is very close to AORR'."""
+    few = tables[:many]
     for epsilon in (0.5, 1.0, 2.0):
         notion = ALIP.from_epsilon(epsilon, 0.65)
-        few = tables[:8]
         merged, response, best = (
             mean(few, name, notion)
             for name in ("subset-merging", "subset-response", "optimal")
@@ -107,9 +108,10 @@ def test_subset_response_is_close_to_the_optimum(tables, adult):
     assert on_adult[1] - on_adult[0] < 0.01
 
 
-def test_averages_keep_more_than_alip(tables):
+@pytest.mark.parametrize("many", [8, pytest.param(30, marks=pytest.mark.slow)])
+def test_averages_keep_more_than_alip(tables, many):
     """Figures 11 and 13, lam 0.5: l1, chi2 and alpha = 2, 10, 100 above ALIP; the smaller alpha the more is kept."""
-    few = tables[:30]
+    few = tables[:many]
     for epsilon in (0.5, 1.0, 2.0):
         alip = mean(few, "subset-merging", ALIP.from_epsilon(epsilon))
         assert mean(few, "subset-merging", L1Lift.from_epsilon(epsilon)) > alip + 0.05

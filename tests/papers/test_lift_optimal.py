@@ -24,14 +24,12 @@ def tables() -> list[Joint]:
 
 @pytest.fixture(scope="module")
 def means(tables) -> dict[tuple[str, float], float]:
-    """Mean NMI of the optimum for every notion of Figure 4 at some budgets."""
+    """Mean NMI of the optimum for ALIP of Figure 4 at some budgets."""
     found: dict[tuple[str, float], float] = {}
-    for epsilon in (1.0, 2.0, 4.0):
-        notions = {
-            f"lam {lam}": ALIP.from_epsilon(epsilon, lam) for lam in (0.35, 0.5, 0.65)
-        }
-        for name, notion in {**notions, "ldp": LDP(epsilon)}.items():
-            found[name, epsilon] = float(
+    for epsilon in (2.0, 4.0):
+        for lam in (0.35, 0.5, 0.65):
+            notion = ALIP.from_epsilon(epsilon, lam)
+            found[f"lam {lam}", epsilon] = float(
                 np.mean([design(joint, notion, gap=1e-4).nmi for joint in tables])
             )
     return found
@@ -75,16 +73,15 @@ def test_the_optimum_is_far_above_complete_merging(adult, tables, means):
     )
 
 
-@pytest.mark.parametrize("lam", [0.35, 0.5, 0.65])
-def test_ldp_keeps_at_least_what_alip_keeps(tables, lam):
+@pytest.mark.parametrize("many", [1, pytest.param(6, marks=pytest.mark.slow)])
+def test_ldp_keeps_at_least_what_alip_keeps(tables, many):
     """ALIP(lam eps, (1 - lam) eps) implies eps-LDP, so its optimum cannot be better (Section 2, after Definition 3)."""
-    for joint in tables[:6]:
+    for joint in tables[:many]:
         for epsilon in (0.5, 1.0, 3.0):
-            free, tight = LDP(epsilon), ALIP.from_epsilon(epsilon, lam)
-            assert (
-                design(joint, free, gap=1e-6).nmi
-                >= design(joint, tight, gap=1e-6).nmi - 1e-6
-            )
+            free = design(joint, LDP(epsilon), gap=1e-6).nmi
+            for lam in (0.35, 0.5, 0.65):
+                tight = design(joint, ALIP.from_epsilon(epsilon, lam), gap=1e-6).nmi
+                assert free >= tight - 1e-6
 
 
 def test_the_achieved_leakage_is_the_budget_where_the_budget_binds(adult):

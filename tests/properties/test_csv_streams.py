@@ -17,6 +17,7 @@ from mechdesign.formats import csv_blocks
 from mechdesign.formats.arrow_arrays import KeptColumn, Output, WrittenColumn
 from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.opening import open_source
+from tests.profiles import scaled
 
 MANY = 200
 """Examples of a property that short adversarial texts probe."""
@@ -94,7 +95,7 @@ def by_stream(
     return rows
 
 
-@settings(max_examples=MANY)
+@settings(max_examples=scaled(MANY))
 @given(st.data(), dialects, blocks, st.integers(1, 3), st.booleans())
 def test_what_is_read_is_what_the_csv_module_reads(data, options, block, width, encode):
     header = options.delimiter.join("xyz"[:width]) + "\n"
@@ -103,7 +104,7 @@ def test_what_is_read_is_what_the_csv_module_reads(data, options, block, width, 
         assert by_stream(text.encode(), options, encode=encode) == by_csv(text, options)
 
 
-@settings(max_examples=MANY)
+@settings(max_examples=scaled(MANY))
 @given(st.data(), dialects, blocks)
 def test_headers_too(data, options, block):
     text = data.draw(
@@ -113,7 +114,7 @@ def test_headers_too(data, options, block):
         assert by_stream(text.encode(), options, encode=False) == by_csv(text, options)
 
 
-@settings(max_examples=MANY)
+@settings(max_examples=scaled(MANY))
 @given(st.data(), dialects, blocks, st.integers(1, 3))
 def test_lines_are_those_that_the_csv_module_counts(data, options, block, width):
     """Of every record of a table; of a row that is too short, too long or blank; of text after a
@@ -189,7 +190,7 @@ def changes(draw: st.DrawFn, width: int) -> list[Output]:
     return outputs or [WrittenColumn("only")]
 
 
-@settings(max_examples=MANY)
+@settings(max_examples=scaled(MANY))
 @given(
     st.data(),
     tables(),

@@ -18,6 +18,7 @@ from mechdesign.notions import ALIP, LDP, LIP, MaxLift, MinLift, Notion
 from mechdesign.tables.joint import Joint
 from solvers import Envelope, EnvelopeStatus, Polytope, lower_envelope
 from solvers.enumeration import vertices
+from tests.profiles import scaled
 from tests.solvers.reference import exact, exact_value
 
 TABLES = ("random", "sparse", "near-tied", "proportional", "few records", "rare")
@@ -91,7 +92,7 @@ def assert_decomposition(
     notion=st.sampled_from(NOTIONS),
     gap=st.sampled_from([1e-8, 1e-5, 1e-2]),
 )
-@settings(max_examples=75)
+@settings(max_examples=scaled(75))
 def test_bound_is_never_above_the_true_envelope(method, seed, kind, notion, gap):
     """Every vertex of the stated set in rationals, its cost to 160 bits, and the marginal as exact
     counts.
@@ -124,7 +125,7 @@ def test_bound_is_never_above_the_true_envelope(method, seed, kind, notion, gap)
     s=st.integers(2, 6),
     n=st.integers(2, 12),
 )
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 def test_columns_reach_what_all_vertices_give(seed, kind, notion, s, n):
     """Larger tables: column generation, without any vertex, against the linear program over all of
     them.
@@ -153,7 +154,7 @@ def test_columns_reach_what_all_vertices_give(seed, kind, notion, s, n):
     kind=st.sampled_from(TABLES),
     notion=st.sampled_from(NOTIONS),
 )
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 def test_stopped_early_the_bound_is_still_one(seed, kind, notion):
     """No memory, hardly any time: an any-time answer between the true envelope and the trivial
     channel.

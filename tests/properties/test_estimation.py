@@ -22,6 +22,7 @@ from mechdesign.analysis import (
 from mechdesign.analysis.likelihood import _Likelihood, _newton, maximum_likelihood
 from mechdesign.analysis.linear import coefficients, identify
 from tests.cases.releases import channel_of
+from tests.profiles import scaled
 
 
 @st.composite
@@ -155,7 +156,7 @@ counts_of = st.lists(st.integers(0, 500), min_size=5, max_size=5)
 
 
 @given(small_rows(), counts_of)
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 def test_every_step_raises_the_likelihood_and_the_certificate_holds(rows, numbers):
     matrix = np.array(rows) / 64
     counts = np.array(numbers[: len(rows[0])], dtype=float)
@@ -182,7 +183,7 @@ def test_every_step_raises_the_likelihood_and_the_certificate_holds(rows, number
 
 
 @given(small_rows(), counts_of)
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 def test_the_maximum_satisfies_the_first_order_conditions(rows, numbers):
     """Kuhn-Tucker: g(x) <= 1 for all symbols, and = 1 where the fit is positive."""
     matrix = np.array(rows) / 64

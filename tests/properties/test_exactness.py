@@ -27,6 +27,7 @@ from mechdesign.tables.joint import Joint
 from tests.oracles import lifts as exact_oracle
 from tests.oracles.float_designs import boundary, optimal, random_table
 from tests.oracles.measures import entropy, mutual_information
+from tests.profiles import scaled, slow
 
 LARGEST_LOSS = 1e-7
 """Promised: utility lost to exactness, in units of H(X)."""
@@ -79,7 +80,7 @@ def channels(draw, joint: Joint) -> Channel:
     return Channel(joint.useful, tuple(f"y{y}" for y in used), rows, denominator, joint)
 
 
-@settings(max_examples=300)
+@settings(max_examples=scaled(300))
 @given(st.data(), notions)
 def test_the_verdict_is_that_of_the_oracle(data, notion):
     joint = data.draw(joints())
@@ -90,7 +91,7 @@ def test_the_verdict_is_that_of_the_oracle(data, notion):
     assert bool(failing_outputs(channel, joint, notion)) is not expected
 
 
-@settings(max_examples=100)
+@settings(max_examples=scaled(100))
 @given(st.data())
 def test_achieved_budgets_are_the_smallest_doubles_that_hold(data):
     joint = data.draw(joints())
@@ -104,7 +105,7 @@ def test_achieved_budgets_are_the_smallest_doubles_that_hold(data):
     assert exact_oracle.is_smallest_budget(widest, achieved.eps_ldp)
 
 
-@settings(max_examples=100)
+@settings(max_examples=scaled(100))
 @given(st.data(), st.sampled_from([LIP, LDP, MaxLift, MinLift]))
 def test_at_the_achieved_double_the_verdict_is_yes_and_at_the_next_smaller_one_no(
     data, kind
@@ -130,7 +131,7 @@ def test_at_the_achieved_double_the_verdict_is_yes_and_at_the_next_smaller_one_n
         )
 
 
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 @given(st.data(), notions)
 def test_outside_matrices_are_judged_as_the_rationals_that_they_are(data, notion):
     joint = data.draw(joints(most_s=3, most_x=3))
@@ -198,7 +199,7 @@ def test_optimal_designs_survive_rounding_and_lose_next_to_nothing(seed):
     assert lost <= LARGEST_LOSS
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", [*range(30), *map(slow, range(30, 100))])
 def test_channels_on_the_boundary_survive_rounding(seed):
     """Random channels mixed with their output marginal until their worst lift is at the budget, up
     to rounding.

@@ -12,6 +12,7 @@ import mechdesign as md
 from mechdesign.core.limits import LiftLimits
 from mechdesign.notions import Notion
 from tests.oracles.least_cost import least_cost
+from tests.profiles import scaled
 
 NOTIONS = (
     md.LDP(0.6),
@@ -50,7 +51,7 @@ def _cost(channel: md.Channel, joint: md.Joint, cost: np.ndarray) -> float:
     return float((joint.p_x[:, None] * channel.matrix * cost[:, place]).sum())
 
 
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 @given(tables(), st.sampled_from(NOTIONS), st.booleans(), st.data())
 def test_an_independent_program_agrees(
     joint: md.Joint, notion: Notion, keep: bool, data: st.DataObject

@@ -29,6 +29,7 @@ from mechdesign.notions import ALIP, LDP, LIP
 from mechdesign.tables.joint import Joint
 from tests.cases.designs import as_published, complete_merging
 from tests.oracles import measures as m
+from tests.profiles import scaled
 
 ROUNDING = 1.0 + 1e-9
 """Of the sums of this file."""
@@ -245,7 +246,7 @@ def test_merging_all_risky_symbols_need_not_protect():
     assert design.nmi == 0.0
 
 
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 @given(st.integers(0, 10**6), st.floats(0.3, 4.0), st.floats(0.1, 0.9))
 def test_proposition_2_before_repair_ldp_keeps_at_least_what_alip_keeps(
     seed, epsilon, lam
@@ -259,7 +260,7 @@ def test_proposition_2_before_repair_ldp_keeps_at_least_what_alip_keeps(
     assert ldp.nmi >= alip.nmi - 1e-12
 
 
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 @given(st.integers(0, 10**6))
 def test_theorem_1_no_response_within_the_risky_set_leaks_less_than_merging_it(seed):
     """Any channel from X_H: some output has a Gamma of at least that of the merged set."""

@@ -22,6 +22,7 @@ from mechdesign.notions import AlphaLift, Chi2Lift, L1Lift
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
 from tests.oracles.intervals import Judge
+from tests.profiles import scaled
 
 NEXT_TO_ONE = math.nextafter(1.0, 2.0)
 LARGEST = 1.7976931348623157e308
@@ -129,7 +130,7 @@ def edges(used):
     return [*(eps for eps in near if 0.0 < eps <= 700.0), 5e-324, 0.3, 700.0, math.inf]
 
 
-@settings(max_examples=150)
+@settings(max_examples=scaled(150))
 @given(cases(), st.data())
 @example(([[2, 0], [0, 2]], [[8, 2], [5, 5]], [1, 0], 1e38), None)
 @example(([[358, 0], [667, 171], [959, 777]], [[5, 5], [2, 8]], [0, 1], LARGEST), None)
@@ -163,7 +164,7 @@ def test_no_verdict_is_wrong_at_or_beside_the_edge(case, data):
         assert (outside.satisfied, outside.used) == (verdict.satisfied, verdict.used)
 
 
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 @given(
     tables(),
     st.sampled_from(KINDS),

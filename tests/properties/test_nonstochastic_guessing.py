@@ -33,6 +33,7 @@ from tests.oracles.nonstochastic import (
     stochastic_maximal_leakage,
 )
 from tests.oracles.spaces import from_function
+from tests.profiles import scaled
 
 CLOSE = 1e-12
 
@@ -104,7 +105,7 @@ def test_proposition_3_e_as_corrected(first, second):
     assert together >= maximal_leakage(first) + maximal_leakage(second) - CLOSE
 
 
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 @given(joints)
 def test_proposition_4_over_all_features(joint):
     """L* = log2(|X| - min |X|y| + 1) is the largest leakage of any feature; Remark 1 attains it."""
@@ -135,7 +136,7 @@ def test_corollary_6(joint, epsilon):
     )
 
 
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 @given(joints)
 def test_proposition_7_over_all_features(joint):
     """I* is the largest leakage of a feature that every output determines, and at most L*."""

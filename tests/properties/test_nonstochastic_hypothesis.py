@@ -38,6 +38,7 @@ from tests.oracles.nonstochastic import (
     total_variation,
 )
 from tests.oracles.spaces import UncertainSpace
+from tests.profiles import scaled
 
 CLOSE = 1e-12
 
@@ -51,7 +52,7 @@ segments = st.lists(
 ratios = st.fractions(min_value=Fraction(1, 8), max_value=8, max_denominator=8)
 
 
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 @given(
     st.sets(st.tuples(st.integers(0, 5), st.integers(0, 4)), min_size=1, max_size=14),
     st.lists(st.booleans(), min_size=6, max_size=6),
@@ -168,7 +169,7 @@ def test_theorem_4_as_corrected_on_finite_grids(n, limit, radius):
     assert preimage_epsilon(joint, lambda x: x >= limit) == expected
 
 
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 @given(st.floats(-1, 2), st.floats(-2, 2), st.floats(0.02, 0.8))
 def test_theorem_4_as_corrected_encloses_the_area(start, slope, radius):
     """A slanted boundary on the unit square, against a midpoint sum of the ambiguous fibres."""
@@ -200,7 +201,7 @@ def touched(low, high, levels):
     )
 
 
-@settings(max_examples=80)
+@settings(max_examples=scaled(80))
 @given(
     st.lists(st.integers(1, 6).map(Fraction), min_size=1, max_size=4),
     st.integers(1, 10),
@@ -231,7 +232,7 @@ def test_theorem_5_as_corrected_is_never_over_budget(coefficients, epsilon):
         assert choice.levels < choice.ratio * (2 ** (epsilon - 1) + 1)
 
 
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 @given(
     st.lists(st.tuples(st.integers(-6, 6), st.integers(2, 3)), min_size=1, max_size=3),
     st.integers(1, 9),

@@ -31,6 +31,7 @@ from tests.oracles.nonstochastic import (
     x_sets,
 )
 from tests.oracles.spaces import UncertainSpace
+from tests.profiles import scaled
 
 CLOSE = 1e-12
 
@@ -141,7 +142,7 @@ def largest_code(pairs):
     return 0
 
 
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 @given(relations)
 def test_one_shot_code_is_the_independence_number(pairs):
     code = one_shot_code(JointRange.from_pairs(pairs))
@@ -150,7 +151,7 @@ def test_one_shot_code_is_the_independence_number(pairs):
     assert code.size == code.upper_bound == largest_code(pairs)
 
 
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 @given(relations)
 def test_zero_error_bounds_as_corrected(pairs):
     """log2 alpha <= C0 <= log2 cover <= sup over sub-ranges of L0s <= min(L0(Y;X), L*(X -> Y))."""
@@ -174,7 +175,7 @@ def test_zero_error_bounds_as_corrected(pairs):
     assert bounds.lower <= bounds.upper
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=scaled(15), deadline=None)
 @given(relations)
 def test_theta_lies_between_code_and_cover(pairs):
     """alpha(G) <= theta(G) <= fractional cover by conditional ranges, which are cliques (Lovász
@@ -185,7 +186,7 @@ def test_theta_lies_between_code_and_cover(pairs):
     assert largest_code(pairs) <= theta <= float(fractional_cover(joint)) * (1 + 1e-5)
 
 
-@settings(max_examples=25)
+@settings(max_examples=scaled(25))
 @given(
     st.sets(
         st.tuples(st.integers(0, 3), st.integers(0, 4)), min_size=1, max_size=9

@@ -13,6 +13,7 @@ from scipy.optimize import linprog
 
 from solvers import Polytope
 from solvers.enumeration import vertices
+from tests.profiles import scaled
 
 CLOSE = 1e-9
 
@@ -68,7 +69,7 @@ def test_l1_is_twice_the_largest_sum_over_a_set(seed):
     assert np.abs(apart).sum() == pytest.approx(2.0 * largest)
 
 
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 @given(seeds)
 def test_vertices_have_few_positive_entries_and_are_few(seed):
     """At most rank A of them, and at most sum over k of C(n, k) C(R, k - 1) vertices."""
@@ -82,7 +83,7 @@ def test_vertices_have_few_positive_entries_and_are_few(seed):
     assert len(points) <= most
 
 
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 @given(seeds)
 def test_any_prices_give_a_bound_and_the_best_ones_the_optimum(seed):
     """min H(X|Y) >= y.p + min (H(v) - y.v), with equality for the prices of the optimal program."""

@@ -22,6 +22,7 @@ from tests.oracles.whole_file import (
     posteriors,
     posteriors_of_people,
 )
+from tests.profiles import scaled
 
 KEY = Key.insecure(4)
 
@@ -85,7 +86,7 @@ def own_posteriors(rows, secrets, values):
     return {output: joint[output] / total[output] for output in total}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=scaled(40), deadline=None)
 @given(table=tables())
 def test_the_whole_file_tells_what_the_own_value_tells(table):
     """P(s_i | all released values) = P(s_i | y_i), for every file that fixed counts can give."""
@@ -120,7 +121,7 @@ def tables_of_people(draw):
     return rows, lengths, secrets, outputs, values, unit
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=scaled(40), deadline=None)
 @given(table=tables_of_people())
 def test_a_file_of_people_tells_what_the_own_sequence_tells(table):
     """Whoever knows all lengths and a person's new number believes P(s_i | y_i); whoever knows the

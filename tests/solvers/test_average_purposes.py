@@ -16,6 +16,7 @@ from solvers.average.assignment_convex import Total
 from solvers.average.problem import Leakage, Measure
 from solvers.average.purposes import QueryPurpose, TaskPurpose, best_within
 from solvers.proving import proven_task_within, proven_variance_within
+from tests.profiles import scaled
 
 STEPS = 24
 GRID = np.array(
@@ -45,7 +46,7 @@ def tables(rows):
     )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=scaled(20), deadline=None)
 @given(
     tables(3),
     tables(2),
@@ -86,7 +87,7 @@ def test_tasks_against_a_grid(table, task, share, measure, limited):
         assert polytope.excess(found.points).max() <= 1e-9
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=scaled(30), deadline=None)
 @given(
     tables(3),
     tables(2),
@@ -144,7 +145,7 @@ def variance(weights, points, point, gram):
     return float(np.trace(gram @ np.linalg.inv((u.T * weights) @ u)))
 
 
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=scaled(4), deadline=None)
 @given(tables(3), st.floats(0.01, 0.2), st.sampled_from(["mi", "tv", "chi2"]))
 def test_queries_are_near_their_bound(table, share, measure):
     """The value is that of the weights; mixtures of known channels do no better than the bound."""

@@ -22,6 +22,7 @@ from solvers import (
     vertices,
 )
 from tests.oracles.concave_minimum import PRECISION, ConcaveMinimum, concave_minimum
+from tests.profiles import scaled
 from tests.solvers.reference import (
     INF,
     NOTIONS,
@@ -74,7 +75,7 @@ def test_lift_tables(kind, notion):
 
 
 @given(seed=st.integers(0, 10**6), tolerance=st.sampled_from([1e-9, 1e-6, 1e-2]))
-@settings(max_examples=150)
+@settings(max_examples=scaled(150))
 def test_rows_of_any_size_sign_and_width(seed, tolerance):
     rng = np.random.default_rng(seed)
     polytope, _ = strange_polytope(rng)
@@ -249,7 +250,7 @@ def test_points_of_local_searches_meet_their_rows():
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=scaled(30), deadline=None)
 def test_walks_end_where_no_neighbour_is_cheaper(seed):
     """From every vertex to a vertex that costs no more; from the cheapest one nowhere."""
     rng = np.random.default_rng(seed)

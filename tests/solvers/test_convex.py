@@ -23,6 +23,7 @@ from solvers import (
 from solvers.envelope.convex_pricing import OuterPolytope, pair_members
 from solvers.programs import HighsMaster, MasterStatus
 from tests.ending import ends_by_itself
+from tests.profiles import scaled
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +116,7 @@ def test_the_bound_is_below_and_the_value_next_to_the_best_on_a_grid(seed):
     assert found.gap <= 1e-6
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=scaled(20), deadline=None)
 @given(st.integers(0, 10**6), st.floats(1e-6, 0.3), st.sampled_from([0.0, 1e-12, 1e-6]))
 def test_columns_are_members_and_decompose_the_point(seed, size, margin):
     rng = np.random.default_rng(seed)
@@ -133,7 +134,7 @@ def test_columns_are_members_and_decompose_the_point(seed, size, margin):
     assert found.bound <= found.value + 1e-12
 
 
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 @given(st.integers(0, 10**6))
 def test_cuts_hold_for_all_members(seed):
     convex, point = problem(seed)
@@ -150,7 +151,7 @@ def test_cuts_hold_for_all_members(seed):
             assert (cut.normal @ images <= cut.offset).all()
 
 
-@settings(max_examples=20)
+@settings(max_examples=scaled(20))
 @given(st.integers(0, 10**6), st.integers(1, 8))
 def test_few_ways_end_where_those_of_many_do(seed, few):
     """Several halvings at once, of which a single way needs 16 looks at the functions, not 61."""

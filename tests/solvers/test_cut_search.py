@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from solvers import InvalidOption, Polytope, vertices
 from solvers.pricing.concave import ConcaveSearch, SearchStatus
 from solvers.pricing.set_searches import CutSearch
+from tests.profiles import scaled
 
 
 def around(seed, secrets, n, count, size=0.4):
@@ -36,7 +37,7 @@ def least(search, prices, **options):
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60), deadline=None)
 @given(st.integers(0, 10**6), st.integers(2, 4), st.integers(2, 7), st.integers(1, 30))
 def test_the_minimum_is_that_of_all_rows_at_hand(seed, secrets, n, count):
     """The bound holds, and is met by a member that costs as much."""

@@ -12,6 +12,7 @@ from solvers.enumeration import estimate, pivot, vertices
 from solvers.enumeration.pivot import walk
 from solvers.errors import TooManyVertices
 from solvers.sets.polytope import Polytope
+from tests.profiles import scaled
 from tests.solvers.reference import ratio_polytope
 from tests.solvers.test_enumeration import lift_box
 from tests.solvers.test_polytope import with_deviation
@@ -58,7 +59,7 @@ def test_the_mean_over_seeds_is_unbiased():
     n=st.integers(1, 20),
     epsilon=st.floats(0.3, 5.0),
 )
-@settings(max_examples=40)
+@settings(max_examples=scaled(40))
 def test_small_polytopes_are_counted(seed, s, n, epsilon):
     polytope = lift_box(s, n, epsilon, seed)
     guess = estimate(polytope)

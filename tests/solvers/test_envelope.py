@@ -29,6 +29,7 @@ from solvers.enumeration import vertices
 from solvers.envelope.polytope import _stars
 from solvers.envelope.preparation import MOST_ROWS
 from tests.oracles.cvxpy_master import CvxpyMaster
+from tests.profiles import scaled
 from tests.solvers.reference import (
     INF,
     exact,
@@ -522,7 +523,7 @@ def test_what_is_no_decomposition_is_no_incumbent():
 
 
 @given(seed=st.integers(0, 10**6), m=st.integers(2, 6), n=st.integers(2, 12))
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 def test_what_completes_a_decomposition_has_the_point_inside(seed, m, n):
     """Members between the point and every unit vector: non-negative weights of them give the point."""
     rng = np.random.default_rng(seed)

@@ -129,7 +129,9 @@ UNUSABLE = {
 """Answers that say of themselves that they are none, or do not have the form of one."""
 
 
-@pytest.mark.parametrize("method", ["columns", "vertices"])
+@pytest.mark.parametrize(
+    "method", ["columns", pytest.param("vertices", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("after", [0, 3])
 @pytest.mark.parametrize("lie", LIES)
 def test_a_back_end_that_lies(monkeypatch, lie, after, method):

@@ -17,6 +17,7 @@ from scipy.optimize import linprog
 from solvers._kernel import Search
 from solvers.sets.polytope import Polytope
 from tests.oracles.vertices import rational
+from tests.profiles import scaled
 from tests.solvers.reference import NOTIONS, TABLES, exact, hard_search, table_polytope
 
 OPTIMAL = 0
@@ -69,7 +70,7 @@ def least_dot(points: list[tuple[fmpq, ...]], cost: np.ndarray) -> fmpq:
     notion=st.sampled_from([n for n in NOTIONS if n != "ratio"]),
     size=st.sampled_from([1e-9, 1.0, 1e6]),
 )
-@settings(max_examples=150)
+@settings(max_examples=scaled(150))
 def test_bound_of_a_linear_program_is_not_above_its_rational_minimum(
     seed, kind, notion, size
 ):

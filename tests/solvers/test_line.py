@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from solvers import EnvelopeStatus, Polytope, SearchStatus, lower_envelope
 from solvers.pricing.line import LineSearch, leading_row
 from tests.oracles.concave_minimum import concave_minimum
+from tests.profiles import scaled
 from tests.solvers.reference import (
     INF,
     TABLES,
@@ -41,7 +42,7 @@ def price(search: LineSearch, prices: np.ndarray, **options):
     notion=st.sampled_from(["both", "upper", "lower", "tiny", "touching"]),
     n=st.integers(1, 9),
 )
-@settings(max_examples=120)
+@settings(max_examples=scaled(120))
 def test_two_rows_against_every_vertex_in_rationals(seed, kind, notion, n):
     """With two lift rows either determines the other; the bound holds to the last digit."""
     rng = np.random.default_rng(seed)
@@ -66,7 +67,7 @@ def test_two_rows_against_every_vertex_in_rationals(seed, kind, notion, n):
 
 
 @given(seed=st.integers(0, 10**6), m=st.integers(1, 4), n=st.integers(2, 8))
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 def test_any_number_of_rows_that_follow_one(seed, m, n):
     """Rows offset + slope a, of both signs and of sizes 1e-3 .. 1e3, with bounds of their own."""
     rng = np.random.default_rng(seed)

@@ -16,6 +16,7 @@ from solvers import EnvelopeStatus, Points, Polytope, lower_envelope
 from solvers.envelope import preparation
 from solvers.envelope.preparation import FEWEST, at_mean, first_columns
 from solvers.pricing.line import LineSearch, leading_row
+from tests.profiles import scaled, slow
 from tests.solvers.reference import TABLES, table_polytope
 
 
@@ -45,7 +46,7 @@ def skewed(rng: np.random.Generator, n: int) -> tuple[Polytope, np.ndarray]:
     notion=st.sampled_from(["both", "upper", "lower", "touching"]),
     n=st.integers(2, 12),
 )
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 def test_small_tables_begin_with_every_pair(seed, kind, notion, n):
     """All vertices of two symbols are listed, so one master program finds the optimum."""
     polytope, p = table_polytope(np.random.default_rng(seed), kind, notion, 2, n)
@@ -68,7 +69,7 @@ def test_small_tables_begin_with_every_pair(seed, kind, notion, n):
     n=st.integers(8, 30),
     empty=st.integers(0, 5),
 )
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 def test_merged_symbols_lead_to_the_optimum_of_all_vertices(
     seed, kind, notion, n, empty
 ):
@@ -109,7 +110,7 @@ def test_columns_of_merged_symbols_decompose_the_point(seed):
     )
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, slow(1), slow(2)])
 @pytest.mark.parametrize("n", [FEWEST + 1, 700, 1500])
 def test_a_few_rounds_are_enough(seed, n):
     polytope, p = skewed(np.random.default_rng(seed), n)

@@ -13,6 +13,7 @@ from solvers import Polytope, SearchStatus
 from solvers._plane import pairs, triples
 from solvers.pricing.concave import ConcaveSearch
 from solvers.pricing.plane import PlaneSearch, plane_search
+from tests.profiles import scaled
 from tests.solvers.reference import (
     INF,
     NOTIONS,
@@ -48,7 +49,7 @@ def large(n: int, seed: int = 0) -> Polytope:
     notion=st.sampled_from([n for n in NOTIONS if n != "ratio"]),
     level=st.sampled_from([-1e-6, INF]),
 )
-@settings(max_examples=150)
+@settings(max_examples=scaled(150))
 def test_bound_is_never_above_the_least_vertex_and_the_best_column_is_there(
     seed, kind, notion, level
 ):

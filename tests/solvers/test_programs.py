@@ -27,6 +27,7 @@ from solvers.programs import (
     solve_program,
 )
 from tests.oracles.cvxpy_master import CvxpyMaster
+from tests.profiles import scaled
 
 MASTERS = (HighsMaster, CvxpyMaster)
 
@@ -54,7 +55,7 @@ def boxed(
 
 @pytest.mark.parametrize("Master", MASTERS)
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 8), k=st.integers(0, 30))
-@settings(max_examples=15)
+@settings(max_examples=scaled(15))
 def test_weights_and_prices_are_optimal(Master, seed, n, k):
     points, costs, target = columns(seed, n, k)
     master = Master(target)

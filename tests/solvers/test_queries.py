@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from solvers.errors import BackendFailure
 from solvers.purposes import query_newton
 from solvers.purposes.queries import least_variance
+from tests.profiles import scaled
 
 
 def ratio_vertices(n, budget):
@@ -63,7 +64,7 @@ def test_eight_symbols_at_one_nat_have_the_published_variance():
     assert noise == pytest.approx(21.7365, abs=1e-3)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=scaled(15), deadline=None)
 @given(seed=st.integers(0, 10_000))
 def test_no_other_weights_come_below_the_bound(seed):
     generator = np.random.default_rng(seed)

@@ -29,6 +29,7 @@ from solvers.assignment import robust
 from solvers.assignment import simplex as assignment_simplex
 from solvers.assignment.assignment import Assignment
 from solvers.programs import HighsMaster
+from tests.profiles import scaled
 
 Array = NDArray[np.float64]
 
@@ -109,7 +110,7 @@ def test_the_envelope_is_that_of_all_rows(sides: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("sides", SIDES)
-@settings(max_examples=8)
+@settings(max_examples=scaled(8))
 @given(seed=st.integers(0, 10**6))
 def test_excess_is_that_of_the_worst_row(sides: str, seed: int) -> None:
     """The two sorts against the largest of all rows, where one fails; where none does, neither does

@@ -18,6 +18,7 @@ from solvers.assignment.assignment import Assigned, Assignment
 from solvers.assignment.counterpart import filled
 from solvers.assignment.robust import assign_uncertain, robust_plan
 from solvers.errors import BackendFailure, EmptyPolytope
+from tests.profiles import scaled
 from tests.solvers.test_robust import _random, _vertices
 
 Array = NDArray[np.float64]
@@ -123,7 +124,7 @@ def check(found: Assigned, problem: Assignment, uncertain: UncertainSet) -> None
     assert found.bound <= found.cost
 
 
-@settings(deadline=None, max_examples=10)
+@settings(deadline=None, max_examples=scaled(10))
 @given(
     st.integers(0, 10_000),
     st.sampled_from([2, 3]),
@@ -151,7 +152,7 @@ def test_the_counterpart_has_the_optimum_over_all_vertices(
     assert both.bound <= best + 1e-12
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=scaled(15))
 @given(st.integers(0, 10_000), st.booleans())
 def test_floors_and_known_shares(seed: int, keep: bool) -> None:
     """Least shares of own columns are kept, or there is no assignment for the vertices either."""

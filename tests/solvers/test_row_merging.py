@@ -12,6 +12,7 @@ from solvers.plans import row_merging
 from solvers.plans.merging_program import Merging, MergingProgram
 from solvers.plans.row_merging import merge_rows
 from tests.oracles import merged_rows
+from tests.profiles import scaled
 
 
 def random_problem(rng, *, items=4, targets=3, width=3, values=3, most=2):
@@ -58,7 +59,7 @@ def check_flow(problem, merged):
     assert merged.cost == pytest.approx(counted, abs=1e-9)
 
 
-@settings(max_examples=15)
+@settings(max_examples=scaled(15))
 @given(st.integers(0, 2**32 - 1), st.integers(1, 4), st.integers(1, 4))
 def test_bound_best_flow_and_integers_are_in_order(seed, targets, width):
     """bound <= least cost of a flow <= least cost of integers <= cost, and the first two meet."""

@@ -12,6 +12,7 @@ import solvers.purposes.task as task_module
 from solvers import EmptyPolytope, Polytope
 from solvers.points import entropy_terms
 from solvers.purposes.task import task_envelope
+from tests.profiles import scaled
 
 
 def lift_polytope(joint, budget):
@@ -46,7 +47,7 @@ def grid_value(polytope, point, given_x, parts=60):
     return solved.fun
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=scaled(25), deadline=None)
 @given(
     seed=st.integers(0, 10_000),
     budget=st.sampled_from([0.1, 0.3, 1.0]),

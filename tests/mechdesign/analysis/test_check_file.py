@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -16,12 +17,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import mechdesign as md
+from mechdesign.analysis.released_table import Released, common_columns, slices
 from mechdesign.core.documents import hashed_text
 from mechdesign.core.errors import InputError
 from mechdesign.jobs.release_file import sanitise_file
 from mechdesign.release.samplers import Policy
 from tests.cases import released_records as records
 from tests.cases.check_files import HEADER, RECORDS, kinds, read_csv, write_csv
+from tests.cases.growth import assert_linear
 from tests.cases.releases import channel_of
 
 
@@ -145,6 +148,41 @@ def test_another_label_is_named_and_the_others_are_tested(files, channel, tmp_pa
     )
 
 
+class Name(str):
+    """A column's name that counts how often it is compared with another one."""
+
+    compared = 0
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        Name.compared += 1
+        return str.__eq__(self, other)
+
+
+def test_columns_are_found_without_a_search_through_all_of_them():
+    counts = []
+    for columns in (200, 400, 800):
+        header = [f"c{j}" for j in range(columns)]
+        # Each file has texts of its own, as two files that are read have them.
+        before, after = (
+            SimpleNamespace(
+                header=tuple(Name(name) for name in header),
+                name="t.csv",
+                schema=pa.schema([(name, pa.int64()) for name in header]),
+                batches=lambda **options: iter(()),
+            )
+            for _ in range(2)
+        )
+        file = Released(path="t.csv", labels=SimpleNamespace(columns=()), useful=())
+        Name.compared = 0
+        common, findings = common_columns(before, after, file)
+        assert common == header
+        assert findings == []
+        assert [*slices(after, before.header)] == []
+        counts.append(Name.compared)
+    assert_linear(counts)
+
+
 def test_lost_and_doubled_rows_are_found(files, channel, tmp_path):
     original, released = files
     for edit, count in (
@@ -158,6 +196,17 @@ def test_lost_and_doubled_rows_are_found(files, channel, tmp_path):
         assert "cells" in kinds(check)  # the identifiers no longer match
         assert any("not tested" in notice for notice in check.notices)
         assert not check.plausible
+
+
+def test_a_single_record_is_counted_in_the_singular(files, channel, tmp_path):
+    original, released = files
+    rest = slice(1, None)
+    single = changed(
+        released, tmp_path / "single.csv", lambda rows: rows.__delitem__(rest)
+    )
+    check = md.check(channel, single, original=original)
+    assert "has 1 record and the original 3,000" in check.findings[0].text
+    assert repr(check) == "ReleaseCheck(NOT PLAUSIBLE, 1 record, 1 finding)"
 
 
 def test_rows_in_another_order_are_found(files, channel, tmp_path):

@@ -20,6 +20,7 @@ from mechdesign.analysis.checking import (
     share_p_value,
     tree_p_values,
 )
+from tests.profiles import slow
 
 ROUNDING = 1e-9
 
@@ -57,7 +58,7 @@ MASSES = [
 
 
 @pytest.mark.parametrize("masses", MASSES)
-@pytest.mark.parametrize("n", [1, 3, 8, 15])
+@pytest.mark.parametrize("n", [1, 3, 8, slow(15)])
 @pytest.mark.parametrize("most", [0, 5_000])
 def test_the_multinomial_test_is_valid_for_every_level(monkeypatch, masses, n, most):
     """By enumeration, whether it enumerates itself or takes the multinomial apart."""

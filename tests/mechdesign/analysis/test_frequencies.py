@@ -91,7 +91,7 @@ def test_the_interval_of_a_share_is_that_of_wilson_with_continuity_correction(
 
 
 @pytest.mark.parametrize("chance", [1.0, 0.9, 0.6])
-@pytest.mark.parametrize("records", [100, 500])
+@pytest.mark.parametrize("records", [100, pytest.param(500, marks=pytest.mark.slow)])
 def test_intervals_of_rare_symbols_hold(records, chance):
     """sum over counts of P(count) [share in interval] >= level - 0.01, enumerated; a normal one had
     0.41 here.
@@ -363,14 +363,12 @@ def test_identifiability_of_a_channel(channel, merging):
     assert identifiability(merging).group_names == (("a",), ("b", "c"))
 
 
-COVERAGE_RUNS = 800
-
-
+@pytest.mark.parametrize("runs", [200, pytest.param(800, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("method", "target"),
     [("unbiased", "population"), ("unbiased", "records"), ("ml", "records")],
 )
-def test_intervals_cover_as_often_as_they_say(channel, method, target):
+def test_intervals_cover_as_often_as_they_say(channel, method, target, runs):
     """Within four binomial standard deviations of the level, for each symbol."""
     rng = np.random.default_rng(11)
     p = np.array([0.5, 0.3, 0.2])
@@ -378,7 +376,7 @@ def test_intervals_cover_as_often_as_they_say(channel, method, target):
     level = 0.9
     symbols = rng.choice(3, n, p=p)
     covered = np.zeros(3)
-    for _ in range(COVERAGE_RUNS):
+    for _ in range(runs):
         if target == "population":
             symbols = rng.choice(3, n, p=p)
         truth = p if target == "population" else np.bincount(symbols, minlength=3) / n
@@ -392,8 +390,8 @@ def test_intervals_cover_as_often_as_they_say(channel, method, target):
             channel, released, method=method, target=target, level=level
         )
         covered += (result.lower <= truth) & (truth <= result.upper)
-    slack = 4 * np.sqrt(level * (1 - level) / COVERAGE_RUNS)
-    assert np.abs(covered / COVERAGE_RUNS - level).max() < slack
+    slack = 4 * np.sqrt(level * (1 - level) / runs)
+    assert np.abs(covered / runs - level).max() < slack
 
 
 def test_the_records_interval_is_shorter_but_too_short_for_the_population(channel):

@@ -16,6 +16,7 @@ from mechdesign.analysis.law_estimates import (
 from mechdesign.channel.row_law import RowLaw
 from mechdesign.report.releases import column_frequencies_text
 from mechdesign.tables.people import People
+from tests.profiles import slow
 
 SAMPLES = 150
 LEAST = 0.91
@@ -58,7 +59,7 @@ POPULATION = np.array([0.5, 0.3, 0.165, 0.025, 0.0075, 0.0025])
 GROUPS = [("x", "y"), ("x",)]
 
 
-@pytest.mark.parametrize("share", [None, 0.3, 1.0])
+@pytest.mark.parametrize("share", [slow(None), 0.3, slow(1.0)])
 def test_intervals_for_the_population_hold(share):
     """Rows with .5 to 100 expected records in a sample of 200, and the columns by themselves."""
     rng = np.random.default_rng(5)
@@ -89,7 +90,7 @@ def test_intervals_for_the_population_hold(share):
         assert np.mean(held) >= LEAST, symbol
 
 
-@pytest.mark.parametrize("share", [None, 0.5])
+@pytest.mark.parametrize("share", [slow(None), 0.5])
 def test_intervals_of_records_of_people_hold(share):
     """A rare value that few people have, in all of their records."""
     rng = np.random.default_rng(6)

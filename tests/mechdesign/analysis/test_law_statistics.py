@@ -13,6 +13,7 @@ from mechdesign.analysis.law_estimates import estimate_shares
 from mechdesign.analysis.law_statistics import estimate_means, estimate_regression
 from mechdesign.report.releases import statistics_text
 from tests.cases.boxes import with_parts
+from tests.profiles import slow
 
 RELEASED = ["job", "hours", "age"]
 
@@ -125,16 +126,18 @@ def inside(found, true):
     return (found.lower - 1e-9 <= true) & (true <= found.upper + 1e-9)
 
 
-@pytest.mark.parametrize("kind", ["kept", "moved"])
-def test_intervals_for_the_records_cover(kind, channel, moved, frame):
-    """200 releases of one table: means by group, slopes and shares of pairs."""
+@pytest.mark.parametrize(
+    ("kind", "runs"), [("moved", 60), slow("moved", 200), slow("kept", 200)]
+)
+def test_intervals_for_the_records_cover(kind, runs, channel, moved, frame):
+    """Many releases of one table: means by group, slopes and shares of pairs."""
     channel = channel if kind == "kept" else moved
     by_job = frame.groupby("job").hours.mean().to_numpy()
     true_slopes = slopes(frame)
     pairs = frame.astype(str).groupby(["job", "age"]).size() / len(frame)
     hits: dict[str, list[bool]] = {"mean": [], "slope": [], "share": []}
     draw = drawing(channel, frame)
-    for seed in range(200):
+    for seed in range(runs):
         released = draw(seed)
         means = estimate_means(channel, released, "hours", ["job"], target="records")
         hits["mean"] += list(inside(means, by_job))
@@ -148,8 +151,8 @@ def test_intervals_for_the_records_cover(kind, channel, moved, frame):
         ):
             hits["share"].append(low - 1e-9 <= pairs.get(symbol, 0.0) <= high + 1e-9)
     for name, covered in hits.items():
-        # Statistics of one release depend on each other: 200 count, and not 200 times as many.
-        allowed = 4 * np.sqrt(0.95 * 0.05 / 200)
+        # Statistics of one release depend on each other: releases count, and not their statistics.
+        allowed = 4 * np.sqrt(0.95 * 0.05 / runs)
         assert np.mean(covered) == pytest.approx(0.95, abs=allowed), name
 
 
@@ -334,7 +337,14 @@ def people():
     return table.assign(k=rng.choice(["u", "v"], len(table)))
 
 
-@pytest.mark.parametrize("kind", FILLED)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param("own boxes", marks=pytest.mark.slow),
+        pytest.param("free labels", marks=pytest.mark.slow),
+        "given",
+    ],
+)
 def test_filled_boxes_have_estimates_like_rows(kind, people):
     """50 releases of one table: shares, means and slopes are centred, and their spread is the
     standard error of the draws.

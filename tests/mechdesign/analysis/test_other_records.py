@@ -17,6 +17,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.jobs.release_file import sanitise_file
 from mechdesign.release.samplers import Policy
 from mechdesign.tables.cell_values import CellRules
+from tests.profiles import scaled
 
 MANY = 10**9
 """Records of a file whose shares are as good as their expectations."""
@@ -70,7 +71,7 @@ SHARES = st.floats(0.0, 0.9)
     field=st.sampled_from(["missing", "unknown"]),
     method=st.sampled_from(["unbiased", "ml"]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60), deadline=None)
 def test_a_known_share_gives_the_frequencies_of_the_other_records(
     rule, share, share_of_a, keeps, field, method
 ):
@@ -91,7 +92,7 @@ def test_a_known_share_gives_the_frequencies_of_the_other_records(
 
 
 @given(rule=RULES, share=SHARES, share_of_a=st.floats(0.0, 1.0))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60), deadline=None)
 def test_an_unknown_share_gives_bounds_that_hold_for_all(rule, share, share_of_a):
     """f + t (f - k) for all t >= 0 has the truth, whatever share of the labels is drawn."""
     channel = kept(Fraction(3, 4))

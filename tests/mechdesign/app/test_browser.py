@@ -26,6 +26,8 @@ SECONDS = (
 )
 
 pytestmark = [
+    # A browser takes seconds to start; test_server.py asks for the same pages without one.
+    pytest.mark.slow,
     pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed"),
     pytest.mark.usefixtures("quick_work"),
 ]
@@ -173,7 +175,6 @@ def line_place(page):
     return float(moved.removeprefix("translate(").removesuffix(")"))
 
 
-@pytest.mark.slow
 def test_the_whole_walk_by_keyboard_at_400_pixels(served, people, page, tmp_path):
     _, address = served
     open_by_keyboard(page, address, people)
@@ -218,7 +219,6 @@ def test_the_whole_walk_by_keyboard_at_400_pixels(served, people, page, tmp_path
     assert page.problems == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("population", [False, True])
 def test_a_channel_takes_at_most_five_choices_and_clicks(
     served, people, page, tmp_path, population
@@ -248,7 +248,6 @@ def test_a_channel_takes_at_most_five_choices_and_clicks(
     assert page.problems == []
 
 
-@pytest.mark.slow
 def test_from_a_survey_to_a_checked_release_in_ten_clicks(
     served, people, page, tmp_path
 ):
@@ -306,7 +305,6 @@ def test_from_a_survey_to_a_checked_release_in_ten_clicks(
     assert page.problems == []
 
 
-@pytest.mark.slow
 def test_twenty_columns_do_not_scroll_endlessly_at_400_pixels(served, page, tmp_path):
     """A window of 800 pixels is scrolled four times, with every step that is done folded."""
     path = tmp_path / "wide.csv"
@@ -377,7 +375,6 @@ def test_a_mistake_gets_the_focus(served, people, page):
     assert page.problems == []
 
 
-@pytest.mark.slow
 def test_cancel_by_keyboard(served, people, page, monkeypatch):
     from mechdesign.app import session as s
     from tests.mechdesign.app.tasks import endless
@@ -400,7 +397,6 @@ def test_cancel_by_keyboard(served, people, page, monkeypatch):
     assert page.problems == []
 
 
-@pytest.mark.slow
 def test_a_large_table(served, page, tmp_path):
     """100,000 rows and 20 columns: every step answers in time, at 400 pixels."""
     rng = random.Random(2)
@@ -443,7 +439,6 @@ def test_a_large_table(served, page, tmp_path):
     assert len(large_page) < 2 * len(page.content())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sav", "zip"])
 def test_other_files_go_the_whole_way(served, people, page, tmp_path, kind):
     """A file of SPSS, and a CSV alone in a zip archive."""
@@ -469,7 +464,6 @@ def test_other_files_go_the_whole_way(served, people, page, tmp_path, kind):
     assert page.problems == []
 
 
-@pytest.mark.slow
 def test_two_windows_with_different_files(served, people, page, tmp_path):
     """The page has one file; a window that shows another one changes nothing, and says so."""
     other = tmp_path / "other.csv"

@@ -17,6 +17,7 @@ from mechdesign.app.memory_table import read_path
 from mechdesign.app.recipes import command_of, job_of, script_of
 from mechdesign.app.session import design_channel
 from mechdesign.cli import main
+from tests.profiles import slow
 
 Choice = partial(AnyChoice, objective="information")
 
@@ -96,7 +97,13 @@ def page_channel(choice, table):
     return content_of(channel.text)
 
 
-@pytest.fixture(params=CHOICES)
+LIKE_OTHERS = ("truth", "level", "crossed", "boxes", "merged")
+"""Choices whose parts are in others, too."""
+
+
+@pytest.fixture(
+    params=[slow(name) if name in LIKE_OTHERS else name for name in CHOICES]
+)
 def choice(request):
     return CHOICES[request.param]
 

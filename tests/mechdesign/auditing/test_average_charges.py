@@ -18,6 +18,7 @@ from mechdesign.channel.proof import AverageCharge, CostProof, proof_in
 from mechdesign.channel.record import AverageBudget
 from mechdesign.core.errors import InputError
 from mechdesign.tables.joint import Joint
+from tests.profiles import scaled
 
 COUNTS = [[9, 2, 4, 6], [3, 8, 4, 1], [1, 2, 5, 7]]
 
@@ -71,7 +72,7 @@ def leakage(measure, v):
     return (gains @ q).max() - (gains @ q)[(gains @ p).argmax()]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=scaled(150), deadline=None)
 @given(
     st.sampled_from(MEASURES),
     st.lists(st.floats(-3.0, 3.0), min_size=3, max_size=3),

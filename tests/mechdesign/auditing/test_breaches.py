@@ -14,6 +14,7 @@ import mechdesign as md
 from mechdesign.auditing.breaches import breaches
 from mechdesign.core.errors import InputError
 from mechdesign.report.command_records import breach_sentences
+from tests.profiles import scaled
 
 
 def plain_breaches(counts, rows, rho1, rho2):
@@ -52,7 +53,7 @@ def cases(draw):
 
 
 @given(cases())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=scaled(150), deadline=None)
 def test_verdicts_are_those_of_plain_enumeration(case):
     """A breach up is P(Q) <= rho1 and P(Q|y) >= rho2; down the reverse; all sets Q are tried."""
     counts, rows, (rho1, rho2) = case

@@ -14,6 +14,7 @@ from mechdesign.auditing.population_extremes import Population, Screen
 from mechdesign.notions import LIP
 from mechdesign.tables.confidence import confidence_set
 from mechdesign.tables.joint import Joint
+from tests.profiles import scaled
 
 WIDTH = FEW + 8
 
@@ -39,7 +40,7 @@ def test_masses_are_exact(data, most):
         assert output.output == sum(wanted)
 
 
-@settings(max_examples=12)  # thousands of numbers each
+@settings(max_examples=scaled(12))  # thousands of numbers each
 @given(data=st.data())
 def test_masses_of_a_table_that_is_mostly_empty_are_exact(data):
     """The same of a table with one count for each useful symbol, and one symbol that all have."""

@@ -13,6 +13,7 @@ from mechdesign.auditing.lifts import allowed_sides, demands_of, own_budgets
 from mechdesign.channel.record import ChannelRecord
 from mechdesign.notions import to_record
 from mechdesign.tables.variable import Variable
+from tests.profiles import scaled
 
 TIGHT = md.ALIP(eps_l=0.1, eps_u=0.1)
 WIDE = 3.0
@@ -67,7 +68,7 @@ def test_a_text_that_could_mean_two_symbols_is_refused_with_what_to_write() -> N
 NAMES = st.sampled_from(["x", "y", "a=x", "b=x", "a=b=x", '"a"="x"', "", "="])
 
 
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 @given(
     columns=st.sampled_from([("a", "b"), ("a", "a=b"), ("x", "y"), ("b", "a")]),
     parts=st.tuples(

@@ -21,6 +21,7 @@ from mechdesign.auditing.lifts import (
 from mechdesign.auditing.population_extremes import Population
 from mechdesign.core.balls import SCALE
 from mechdesign.tables.confidence import ConfidenceSet
+from tests.profiles import scaled
 
 
 def demand(sums, names=("s", "t")):
@@ -89,7 +90,7 @@ def test_the_largest_probability_of_an_output_over_a_box():
     factor=st.sampled_from([1, 7**400]),
     secrets=st.integers(1, 4),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=scaled(150), deadline=None)
 def test_outputs_left_out_by_doubles_are_no_extremes(seed, size, factor, secrets):
     """Against all outputs compared in integers; small entries make ties, and lifts of 0."""
     rng = random.Random(seed)

@@ -18,6 +18,7 @@ from mechdesign.auditing.independent_draws import (
     reached_by_draws,
 )
 from mechdesign.leaks.people_notice import composed_for_people
+from tests.profiles import scaled
 
 
 def lifts_of_tuples(law, prior, times):
@@ -67,7 +68,7 @@ def designed(secrets, seed, epsilon):
     return channel, law, prior
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=scaled(10), deadline=None)
 @given(
     st.integers(2, 4), st.integers(0, 50), st.sampled_from([0.1, 0.5, 1.0]), st.data()
 )

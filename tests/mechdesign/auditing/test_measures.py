@@ -31,6 +31,7 @@ from tests.mechdesign.auditing.test_verdict_means import cases
 from tests.oracles import measures as floats
 from tests.oracles.lifts import lifts
 from tests.oracles.means import CONTEXT, decimal
+from tests.profiles import scaled
 
 ALPHAS = (2.0, 2.5, math.inf)
 ORDERS = (0.5, 1.0, 3.0)
@@ -42,7 +43,7 @@ def holds(line):
     return attained <= line.bound if line.at_most else attained >= line.bound
 
 
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 @given(cases())
 def test_everything_agrees_with_the_plain_formulas(case):
     """The textbook formulas in floating point, `mechdesign.measures`, are within rounding."""
@@ -60,7 +61,7 @@ def test_everything_agrees_with_the_plain_formulas(case):
         assert result.leakage[name] == pytest.approx(value, rel=1e-9, abs=1e-9), name
 
 
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 @given(cases())
 def test_every_output_is_rounded_outwards_around_its_exact_value(case):
     joint, channel = case
@@ -113,7 +114,7 @@ def test_every_output_is_rounded_outwards_around_its_exact_value(case):
         )
 
 
-@settings(max_examples=80)
+@settings(max_examples=scaled(80))
 @given(cases())
 def test_every_guarantee_holds_and_the_worst_output_is_the_leakage(case):
     joint, channel = case
@@ -233,7 +234,7 @@ def test_bad_orders_and_priors_are_refused(adult, arguments, message):
         measure(channel, adult, **arguments)
 
 
-@settings(max_examples=40)
+@settings(max_examples=scaled(40))
 @given(
     st.lists(
         st.lists(st.integers(0, 20), min_size=4, max_size=4), min_size=4, max_size=4

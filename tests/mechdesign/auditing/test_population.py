@@ -32,6 +32,7 @@ from mechdesign.notions import ALIP, LDP, LIP, L1Lift, MaxLift, MinLift, Notion
 from mechdesign.tables.confidence import ConfidenceSet, confidence_set
 from tests.cases.growth import assert_linear
 from tests.oracles.population_vertices import lifts
+from tests.profiles import scaled
 
 
 @st.composite
@@ -51,7 +52,7 @@ def boxes(draw: st.DrawFn, n: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return lower, upper
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=scaled(40), deadline=None)
 @given(st.data(), st.integers(2, 3), st.integers(2, 4))
 def test_extremes_are_those_of_all_vertices(
     data: st.DataObject, size: int, n: int
@@ -101,7 +102,7 @@ CHANNEL = _channel(JOINT, [[6, 4], [4, 6], [5, 5]])
 NOTIONS: list[Notion] = [LDP(0.3), LIP(0.2), ALIP(0.1, 0.3), MaxLift(0.2), MinLift(0.2)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60), deadline=None)
 @given(st.data(), st.integers(1, 3), st.integers(2, 5), st.integers(1, 6))
 def test_the_largest_extremes_are_among_the_contenders(
     data: st.DataObject, size: int, n: int, outputs: int
@@ -363,7 +364,7 @@ def test_other_symbols_are_refused(labels: list[str], message: str) -> None:
         audit_population(CHANNEL, other, LDP(1.0), confidence_set(other))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=scaled(40), deadline=None)
 @given(st.data(), st.integers(2, 4), st.integers(2, 6))
 def test_the_screen_loses_no_worst_output(
     data: st.DataObject, size: int, n: int

@@ -24,6 +24,7 @@ from mechdesign.mechanisms import least_cost_instead
 from mechdesign.tables.joint import Joint
 from solvers.plans import search
 from tests.oracles import proofs as oracle
+from tests.profiles import scaled, slow
 
 NOTIONS = {
     "alip": md.ALIP(0.3, 0.4),
@@ -94,8 +95,15 @@ def test_costs_of_a_matrix_are_in_the_proof(keep):
     assert proven == pytest.approx(design.least.cost_lower_bound, abs=1e-9)
 
 
-@pytest.mark.parametrize("secrets", [2, 3])
-@pytest.mark.parametrize("notion", [md.LIP(0.3), md.LDP(0.5)])
+@pytest.mark.parametrize(
+    ("secrets", "notion"),
+    [
+        (2, md.LIP(0.3)),
+        (3, md.LDP(0.5)),
+        slow(2, md.LDP(0.5)),
+        slow(3, md.LIP(0.3)),
+    ],
+)
 def test_many_symbols_have_the_proof_of_their_plan(secrets, notion):
     joint = Joint.from_counts(
         np.random.default_rng(1).integers(1, 40, (secrets, 160)).tolist(),
@@ -214,7 +222,7 @@ def test_no_proof_is_kept_for_what_the_file_does_not_have():
 numbers = st.floats(-2.0, 2.0, allow_nan=False, width=32)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60), deadline=None)
 @given(st.data())
 def test_no_multipliers_prove_more_than_the_optimum(data):
     """Whatever multipliers a file has, the bound in fractions <= bound <= least cost."""
@@ -409,7 +417,7 @@ def test_plans_after_earlier_releases_have_their_proof(monkeypatch):
     assert cost_bound(rows.channel, proof_of(rows), demands) >= stated - 1e-9
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=scaled(20), deadline=None)
 @given(st.data())
 def test_no_multipliers_prove_more_after_earlier_releases(data):
     design, demands = with_earlier(3, md.LIP(0.5), {"objective": "truth"})

@@ -23,6 +23,7 @@ from mechdesign.auditing.unchanged import unchanged_cells
 from mechdesign.core.errors import NotPrivate
 from mechdesign.tables.joint import Joint
 from tests.cases.documents import rewrite
+from tests.profiles import scaled
 
 TABLE = Joint.from_counts(
     [[12, 5, 3, 9], [4, 9, 8, 2], [6, 6, 7, 11]],
@@ -148,7 +149,7 @@ def test_a_promise_that_the_table_disproves(files, tmp_path):
     assert refuse_broken(forged.public()) is False
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=scaled(30), deadline=None)
 @given(st.data())
 def test_the_verdict_is_that_of_the_audit(data):
     """Whatever is edited: refused if, and only if, the exact audit says so."""

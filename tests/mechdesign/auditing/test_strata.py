@@ -21,6 +21,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
 from tests.oracles import released_rows as oracle
+from tests.profiles import scaled
 
 SYMBOLS = tuple((k, a) for k in ("u", "v") for a in ("x", "y", "z"))
 USEFUL = Variable(("k", "a"), SYMBOLS)
@@ -64,7 +65,7 @@ def logs_of(found):
     return highest, (-math.log(least) if least else math.inf)
 
 
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 @given(channels(), st.sampled_from([0.1, 0.4, 0.9]))
 def test_the_relative_promise_is_that_of_every_stratum(channel, budget):
     found = oracle.lifts(oracle.joint_law(channel), of_stratum)
@@ -83,7 +84,7 @@ def test_the_relative_promise_is_that_of_every_stratum(channel, budget):
     assert verdict.achieved.eps_ldp == pytest.approx(expected, abs=1e-12)
 
 
-@settings(max_examples=30)
+@settings(max_examples=scaled(30))
 @given(channels("total"))
 def test_the_total_promise_is_against_the_whole_table(channel):
     found = oracle.lifts(oracle.joint_law(channel))
@@ -93,7 +94,7 @@ def test_the_total_promise_is_against_the_whole_table(channel):
     assert verdict.achieved.eps_l == pytest.approx(lowest, abs=1e-12)
 
 
-@settings(max_examples=20)
+@settings(max_examples=scaled(20))
 @given(channels())
 def test_the_worst_output_is_one_of_the_largest_share(channel):
     found = oracle.lifts(oracle.joint_law(channel), of_stratum)
@@ -167,7 +168,7 @@ def with_totals(draw):
     return own, Channel(useful, labels, scaled, common, joint=joint)
 
 
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 @given(with_totals())
 def test_totals_change_no_verdict_and_no_measure(pair):
     own, common = pair
@@ -191,7 +192,7 @@ def test_totals_change_no_verdict_and_no_measure(pair):
     )
 
 
-@settings(max_examples=20)
+@settings(max_examples=scaled(20))
 @given(with_totals())
 def test_totals_change_no_joint_leakage_and_no_estimate(pair):
     own, common = pair
@@ -209,7 +210,7 @@ def test_totals_change_no_joint_leakage_and_no_estimate(pair):
     )
 
 
-@settings(max_examples=20)
+@settings(max_examples=scaled(20))
 @given(channels(), channels())
 def test_two_releases_of_rows_together(first, second):
     """Joint leakage relative to the given column, by listing every pair of released rows."""

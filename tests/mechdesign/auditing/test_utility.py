@@ -13,6 +13,7 @@ from mechdesign.channel.channel import DENOMINATOR as D
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.tables.joint import Joint
+from tests.profiles import scaled
 
 CLOSE = Decimal("5e-15")
 """How far below the truth the utility may be, in units of H(X)."""
@@ -51,7 +52,7 @@ def truth(channel: Channel, joint: Joint) -> tuple[Decimal, Decimal]:
 counts = st.one_of(st.integers(1, 20), st.integers(1, 2**60), st.integers(1, 2**255))
 
 
-@settings(max_examples=40)
+@settings(max_examples=scaled(40))
 @given(st.data(), st.integers(2, 4), st.integers(1, 4))
 def test_utility_is_just_below_the_truth(data, n, k):
     joint = Joint.from_counts(

@@ -19,6 +19,7 @@ from mechdesign.notions import ALIP, KL, AlphaLift, Chi2Lift, L1Lift
 from mechdesign.tables.joint import Joint
 from tests.oracles import means as mean_oracle
 from tests.oracles.lifts import smallest_budget
+from tests.profiles import scaled
 
 KINDS = {
     "l1": lambda a, b: L1Lift(a, b),
@@ -61,7 +62,7 @@ def is_smallest_double(value: float, exact: Decimal | None) -> bool:
     return Decimal(math.nextafter(value, 0.0)) < exact <= Decimal(value)
 
 
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 @given(
     cases(), st.sampled_from(sorted(KINDS)), st.floats(0.01, 3.0), st.floats(0.01, 3.0)
 )

@@ -362,7 +362,7 @@ ADULT = ["age", "workclass", "fnlwgt", "education", "number", "marital", "occupa
         ("age", "10", 9),
         ("hours", "auto:6", 6),
         ("gain", "0,1,5000,inf", 3),
-        ("fnlwgt", "quantiles:20", 20),
+        pytest.param("fnlwgt", "quantiles:20", 20, marks=pytest.mark.slow),
     ],
 )
 def test_adult(data, folder, run, column, bins, size):
@@ -401,6 +401,7 @@ def test_adult(data, folder, run, column, bins, size):
     assert set(other) <= set(frame[column])
 
 
+@pytest.mark.slow
 def test_smart_meters_and_taxi_trips(data, folder):
     kwh = pd.read_csv(data / "smart-meter" / "daily_kwh_537x49.csv")
     long = kwh.melt(id_vars=kwh.columns[0], var_name="day", value_name="kwh").dropna()
@@ -516,3 +517,13 @@ def test_numbers_beyond_doubles_are_released_in_bins(tmp_path, monkeypatch):
     words = [*line.split(), "--at-most-times", "2", "--output", "channel.json"]
     assert main(words) == 0
     assert (tmp_path / "channel.json").exists()
+
+
+@pytest.mark.parametrize("spec", ["quantiles:4", "auto", "auto:3"])
+def test_rows_with_a_column_of_one_number_are_designed(folder, run, spec):
+    lines = [f"{'no' if i % 3 else 'yes'},{'ab'[i % 2]},5" for i in range(60)]
+    (folder / "one.csv").write_text("\n".join(["s,u,one", *lines, ""]))
+    rows = ("--sensitive", "s", "--release", "u,one", "--bin", f"one={spec}")
+    done = run("design", "one.csv", *rows, *BUDGET, "--json", "-o", "c.json")
+    assert done.code == 0, done.err
+    assert not any("bins of 'one'" in text for text in done.record["messages"])

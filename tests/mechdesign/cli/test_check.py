@@ -348,7 +348,7 @@ def test_a_public_channel(run, channel, released, folder):
         ),
         (
             ("--missing", "drop"),
-            "missing=drop: a release has all records, because one that is left out tells",
+            "a release leaves no record out (--missing drop), because that would tell",
         ),
         (("--delimiter", "ab"), "delimiter ('ab') must be one ASCII character"),
         (("--identity", "person"), "there is no column 'person'"),

@@ -28,6 +28,9 @@ SHAPES = {
     ),
 }
 
+LIKE_ANOTHER = {"crossed": "column", "given": "rows"}
+"""Shapes that go the way of another one for most options: they are tried with the slow tests."""
+
 BUDGET = ("--epsilon", "0.8")
 
 
@@ -341,7 +344,13 @@ def test_every_option_is_tried():
     assert {*declared()} - OF_THE_CONSOLE == {*TRIED}
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+def all_shapes():
+    for shape in SHAPES:
+        marks = [pytest.mark.slow] if shape in LIKE_ANOTHER else []
+        yield pytest.param(shape, marks=marks)
+
+
+@pytest.mark.parametrize("shape", [*all_shapes()])
 @pytest.mark.parametrize("option", TRIED)
 def test_no_option_is_dropped(answer, option, shape):
     tried = TRIED[option]

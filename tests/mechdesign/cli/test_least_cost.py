@@ -572,6 +572,7 @@ def test_dates_move_by_days(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert "days. " in said.split("comes below ")[1]
 
 
+@pytest.mark.slow
 def test_many_symbols_go_through_every_command(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
+from tests.profiles import slow
 
 ROOT = Path(__file__).parents[3]
 COMMANDS = [
@@ -183,11 +184,11 @@ def test_a_channel_alone_is_sent_to_show(folder, run, verb):
     "arguments",
     [
         (),
-        ("--version",),
+        slow(("--version",)),
         ("design", "--help"),
-        ("records.csv",),
+        slow(("records.csv",)),
         ("design", "records.csv", *MICRO, "--output", "c.json"),
-        ("assess", "records.csv", "--sensitive", "group", "--json"),
+        slow(("assess", "records.csv", "--sensitive", "group", "--json")),
     ],
 )
 def test_a_full_standard_output_is_named(folder, arguments):

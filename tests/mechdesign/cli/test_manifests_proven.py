@@ -113,6 +113,29 @@ SHAPES = {
 }
 
 
+QUICK = (
+    "a column",
+    "bins, a median",
+    "the population",
+    "an average",
+    "rows",
+    "given columns",
+    "a correlated column",
+    "unknown cells",
+    "filled boxes",
+    "boxes of strata",
+    "merged symbols",
+    "people",
+    "boxes of people",
+)
+"""Shapes that have little in common; the others are tried with the slow tests."""
+
+
+def all_shapes():
+    for shape in SHAPES:
+        yield pytest.param(shape, marks=[] if shape in QUICK else [pytest.mark.slow])
+
+
 def released(run, design, apply):
     """Design a channel, and release its table through it with both manifests."""
     secret = () if "--sensitive" in design else ("--sensitive", "income")
@@ -171,7 +194,7 @@ def options_of_check(apply):
     return options
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", [*all_shapes()])
 def test_an_untouched_manifest_is_never_false_and_an_edited_one_always(
     survey, run, shape
 ):

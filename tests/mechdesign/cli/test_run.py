@@ -145,10 +145,11 @@ MISTAKES = [
     ('table = "records.csv"\n', "", 5, "design has no 'table'"),
     ('"records.csv"', '"nobody.csv"', 6, "nobody.csv: there is no such file"),
     ('["group"]', '["grupp"]', 7, "records.csv: there is no column 'grupp'"),
-    ('["group"]', '[\n"group",\n1.5, true]', 7, r"design.sensitive \(a list\) must be text"),
+    ('["group"]', '[\n"group",\n1.5, true]', 7, r"design.sensitive \(a list\) must be text or a number, or a list of such"),
     ('useful = "job"\n', "", 5, "--useful COL is missing"),
     ("epsilon = 1.0", 'epsilon = "much"', 9, r"--epsilon \('much'\) is not a number"),
-    ("epsilon = 1.0", "epsilon = true", 9, r"design.epsilon \('True'\) must be text"),
+    ("epsilon = 1.0", "epsilon = true", 9, r"design.epsilon \('True'\) must be text or a number"),
+    ("epsilon = 1.0", "epsilon = 2026-11-29", 9, r"design.epsilon \('2026-11-29'\) must be text or a number"),
     ("epsilon = 1.0", "epsilon = 1.0\neps-l = 1", 9, "give either --epsilon"),
     ("epsilon = 1.0", "epsilom = 1.0", 9, "design has an unknown key 'epsilom'"),
     ("time-limit = 60", "time-limit = -1", 10, r"--time-limit \('-1'\) must be a positive number"),
@@ -170,7 +171,7 @@ MISTAKES = [
     ('"marginal"', '"none"', 16, r"unknown \('none'\) must be refuse, marginal, nearest or output:LABEL"),
     ('unknown = "marginal"', "insecure-seed = 1", 16, r"apply\[0\] has an unknown key 'insecure-seed'"),
     ('unknown = "marginal"', "fresh-draw = true", 16, r"apply\[0\] has an unknown key 'fresh-draw'"),
-    ('unknown = "marginal"', "also = true", 16, r"apply[0].also[0] ('True') must be text"),
+    ('unknown = "marginal"', "also = true", 16, r"apply\[0\].also \('True'\) must be text or a number, or a list of such"),
     ('unknown = "marginal"', "changed = 3", 16, r"changed \('3'\) must be one of"),
     ('"days"', '"nights*"', 19, r"nights\* has no data files"),
     ('"released"', '"days/released"', 20, "lie in each other"),
@@ -585,3 +586,28 @@ def test_an_error_of_a_step_names_what_was_written_before(job, run):
     assert result.err.rstrip().endswith(
         "; written before: channel.json, out.csv; what is done stays done: run the job again"
     )
+
+
+def test_a_channel_that_another_run_wrote_meanwhile_is_used_by_the_next_run(
+    job, run, monkeypatch
+):
+    design = r.design
+
+    def twice(*arguments, **groups):
+        design(*arguments, **groups)
+        return design(*arguments, **groups)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(r, "design", twice)
+        result = run("run", job)
+    assert result.code == 75
+    assert (
+        "channel.json was written while this run designed it, by another run or program: run the "
+        "job again, which verifies it and goes on"
+    ) in result.err
+    assert run("run", job).code == 0
+
+
+def test_what_a_design_refuses_is_no_channel_of_another_run(job, refused):
+    job.write_text(JOB.replace("epsilon = 1.0", "epsilon = -1"))
+    assert "epsilon" in refused("run", job)

@@ -6,6 +6,7 @@ import pytest
 import mechdesign as md
 from mechdesign.comparison.ways import average_rows
 from mechdesign.mechanisms.averages import GREEDY, RESTARTS
+from tests.profiles import slow
 
 ROUNDING = 1e-7
 """Share of H(X) that the distance from the budget may cost: 1e-9 of it, at a steep budget."""
@@ -24,7 +25,7 @@ def ways(table, average, restarts=4, time_limit=None):
 
 
 @pytest.mark.parametrize("measure", ["mi", "tv", "chi2", "maximal-leakage"])
-@pytest.mark.parametrize("share", ["5%", "40%"])
+@pytest.mark.parametrize("share", ["5%", slow("40%")])
 def test_no_local_method_keeps_more(measure, share):
     for seed in range(2):
         table = joint(seed)

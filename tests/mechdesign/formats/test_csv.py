@@ -272,11 +272,13 @@ def test_options_that_make_no_sense(options, message):
 REFUSED = [
     (
         b"a,b\n1,2\n3\n",
-        r"people\.csv, line 3: the row has 1 cell\(s\) where the header has 2",
+        r"people\.csv, line 3: the row has 1 cell\(s\) where the header has 2; write all cells of a "
+        "row, empty ones too, or take the row away$",
     ),
     (
         b'a,b\n"1\n1",2\n3,4,5\n',
-        r"line 4: the row has 3 cell\(s\) where the header has 2",
+        r"line 4: the row has 3 cell\(s\) where the header has 2; a ',' within a cell is put in "
+        "quotes$",
     ),
     (b"a,b\n1,2\n\n3,4\n", r"line 3: the row is blank within the table"),
     (

@@ -63,7 +63,7 @@ def test_a_title_is_named_with_its_remedy(tmp_path, title):
     lines = len(title.splitlines())
     with pytest.raises(InputError) as caught:
         header_and_rows(path)
-    assert f"skip what stands above the header (skip_lines='{lines}')" in str(
+    assert f"skip what stands above the header (skip_lines={lines})" in str(
         caught.value
     )
 
@@ -126,7 +126,7 @@ def test_a_line_that_tells_excel_the_separator_is_no_header(tmp_path, first):
     path = tmp_path / "table.csv"
     path.write_text(first + "\njob;age\n" + "clerk;20\n" * 5)
     said = (
-        r"the header is the second one: skip it \(skip_lines='1'\), and say what separates cells "
+        r"the header is the second one: skip it \(skip_lines=1\), and say what separates cells "
         r"\(delimiter=';'\)"
     )
     with open_source(path) as source, pytest.raises(InputError, match=said):
@@ -139,7 +139,7 @@ def test_a_line_that_tells_excel_the_separator_is_no_header(tmp_path, first):
 def test_a_comma_in_the_line_for_excel_makes_no_other_header(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text("sep=,\njob,age,town\n" + "clerk,20,n\n" * 5)
-    with pytest.raises(InputError, match=r"skip what stands .* \(skip_lines='1'\)$"):
+    with pytest.raises(InputError, match=r"skip what stands .* \(skip_lines=1\)$"):
         header_and_rows(path)
 
 
@@ -170,6 +170,17 @@ def test_a_header_with_a_name_twice_is_no_title(tmp_path, lines):
     with pytest.raises(InputError, match=said):
         header_and_rows(path, skip_lines=lines)
     assert text_symptoms(str(path), None) == []
+
+
+def test_a_line_with_empty_names_may_be_a_title_or_a_header(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("a,,\n1,x,p\n2,y,q\n")
+    said = (
+        r"looks like a title or a comment: skip what stands above the header \(skip_lines=1\), or "
+        r"name its columns if it is the header$"
+    )
+    with pytest.raises(InputError, match=said):
+        header_and_rows(path, skip_lines=0)
 
 
 def test_a_header_with_one_delimiter_more_is_no_title(tmp_path):

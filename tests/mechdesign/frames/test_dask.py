@@ -44,7 +44,7 @@ def in_one_thread():
 @pytest.mark.parametrize(
     "identity", IDENTITIES, ids=lambda identity: "-".join(identity) or "place"
 )
-@pytest.mark.parametrize("partitions", [1, 2, 7])
+@pytest.mark.parametrize("partitions", [pytest.param(1, marks=pytest.mark.slow), 2, 7])
 def test_the_draws_are_those_of_one_machine(channel, identity, partitions):
     frame = people(200)
     expected = sanitise(frame, channel, key=KEY, **identity)
@@ -450,6 +450,7 @@ def cluster():
 @pytest.mark.filterwarnings(
     "ignore:these records were released"
 )  # other identities draw anew
+@pytest.mark.slow
 def test_a_cluster_of_processes_draws_as_one_machine(cluster, channel):
     frame = people(200)
     source = dd.from_pandas(frame, npartitions=7)
@@ -461,6 +462,7 @@ def test_a_cluster_of_processes_draws_as_one_machine(cluster, channel):
         assert released["job"].tolist() == expected["job"].tolist()
 
 
+@pytest.mark.slow
 def test_an_error_of_a_worker_is_the_same_clear_line(cluster, channel):
     frame = people(30)
     frame.loc[17, "job"] = "z"
@@ -474,6 +476,7 @@ def test_an_error_of_a_worker_is_the_same_clear_line(cluster, channel):
         cluster.compute(released).result()
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_changes_no_draw(cluster, channel, tmp_path):
     frame = people(50)
     source = dd.from_pandas(frame, npartitions=5)

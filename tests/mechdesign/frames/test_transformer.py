@@ -59,6 +59,7 @@ EXPECTED_FAILURES = {
 # What the checks of scikit-learn say of themselves, and of the data that they make.
 @pytest.mark.filterwarnings("ignore:these are other data than those of fit:UserWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@pytest.mark.slow
 @parametrize_with_checks(
     [
         ReleaseTransformer(md.LIP(1.0), insecure_seed=1),

@@ -17,6 +17,7 @@ from mechdesign.jobs.release_file import sanitise_file
 from mechdesign.jobs.release_path import sanitise_path
 from mechdesign.release.samplers import Policy
 from tests.cases.released_records import mixing_channel
+from tests.profiles import scaled
 
 CHANNEL = mixing_channel()
 JOBS = [symbol for (symbol,) in CHANNEL.useful.symbols]
@@ -36,7 +37,7 @@ def read_csv(path, **how):
         return list(csv.reader(file, strict=True))
 
 
-@settings(max_examples=20)
+@settings(max_examples=scaled(20))
 @given(
     st.lists(st.tuples(CELLS, st.sampled_from(JOBS), CELLS), min_size=1, max_size=20)
 )

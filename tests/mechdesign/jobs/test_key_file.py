@@ -12,6 +12,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.jobs import keys
 from mechdesign.jobs.keys import TAG, create_key, key_at, key_from, read_key
 from mechdesign.release.draws import Key
+from tests.profiles import scaled
 
 posix = pytest.mark.skipif(
     sys.platform == "win32", reason="Windows keeps permissions in access lists"
@@ -198,7 +199,7 @@ def test_a_key_that_can_be_guessed_is_refused(tmp_path, monkeypatch, pattern):
 
 
 @given(st.binary(min_size=32, max_size=32))
-@settings(max_examples=20)
+@settings(max_examples=scaled(20))
 def test_a_random_key_is_none(seed):
     digits = hashlib.sha256(seed).hexdigest()
     assert keys._random_key(digits, "the key").secret.hex() == digits

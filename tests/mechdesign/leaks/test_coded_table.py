@@ -23,6 +23,7 @@ from mechdesign.leaks import disclosure, learners
 from mechdesign.leaks.assessment import assess
 from mechdesign.leaks.coded_table import HashedValues, coded_table
 from tests.cases.growth import assert_bounded, assert_linear, cost_of, peak_of
+from tests.profiles import slow
 
 
 def written(path, identifiers):
@@ -325,7 +326,7 @@ def test_the_memory_of_a_coarse_table_does_not_grow(tmp_path, sampled, monkeypat
     assert peaks[1] - peaks[0] < 30_000, peaks
 
 
-@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+@pytest.mark.parametrize("kind", ["pandas", slow("polars"), slow("pyarrow")])
 def test_the_memory_beside_a_frame_does_not_grow(tmp_path, sampled, monkeypatch, kind):
     """Beside the frame itself; 150 bytes of each record of nine columns were held."""
     monkeypatch.setattr(module, "ROWS_PER_BATCH", 1_000)
@@ -497,8 +498,15 @@ def test_hashes_of_cells_in_a_form_change_no_figure(tmp_path, small):
     assert vars(ours) == vars(whole(frame, sensitive="ill", form=form))
 
 
-@pytest.mark.parametrize("form", [CellForm(), CellForm(trim=True)])
-@pytest.mark.parametrize("missing", ["symbol", "refuse"])
+@pytest.mark.parametrize(
+    ("form", "missing"),
+    [
+        (CellForm(trim=True), "symbol"),
+        (CellForm(), "refuse"),
+        slow(CellForm(), "symbol"),
+        slow(CellForm(trim=True), "refuse"),
+    ],
+)
 def test_the_memory_does_not_grow_by_form_or_refusal(
     tmp_path, held, monkeypatch, form, missing
 ):
@@ -513,7 +521,7 @@ def test_the_memory_does_not_grow_by_form_or_refusal(
     assert_bounded(peaks, sizes)
 
 
-@pytest.mark.parametrize("person", [None, "person"])
+@pytest.mark.parametrize("person", [slow(None), "person"])
 def test_the_memory_of_different_rows_does_not_grow(
     tmp_path, held, monkeypatch, person
 ):

@@ -15,6 +15,8 @@ from mechdesign.formats.csv_text import TextOptions
 from mechdesign.leaks.coded_table import CodedColumn, CodedTable
 from mechdesign.leaks.doctor import missing_codes, table_symptoms, text_symptoms
 
+pytestmark = pytest.mark.usefixtures("small_by_products")
+
 ROWS = ["job,region,income", *(f"clerk{i % 3},caf\u00e9,low{i % 2}" for i in range(40))]
 
 

@@ -14,6 +14,7 @@ from mechdesign.formats.cells import Encoded
 from mechdesign.leaks import evidence
 from mechdesign.leaks.evidence import BLOCKS, LEVEL, Crossing, Order, decisive
 from mechdesign.leaks.twins import Twins
+from tests.profiles import scaled
 
 
 def of_order(codes, size, step=7) -> float:
@@ -100,7 +101,7 @@ def test_a_part_of_the_file_may_be_sorted():
 
 
 @given(st.lists(st.integers(0, 5), max_size=300), st.integers(1, 50))
-@settings(max_examples=40)
+@settings(max_examples=scaled(40))
 def test_batches_do_not_matter(codes, step):
     assert of_order(codes, 6, step) == of_order(codes, 6, 1000)
 
@@ -120,7 +121,7 @@ def test_parts_are_joined_so_that_memory_does_not_grow():
         max_size=60,
     )
 )
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 def test_guesses_against_counting(pairs):
     """A record's symbol is guessed as the most frequent one among the other records with its value."""
     right = 0

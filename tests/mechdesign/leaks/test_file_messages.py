@@ -20,6 +20,7 @@ from mechdesign.leaks.whole_file import (
 )
 from tests.mechdesign.leaks.test_whole_file import COLUMNS, ROWS, SHARES, exact_mean
 from tests.oracles.whole_file import mean_flows
+from tests.profiles import scaled
 
 
 def by_messages(law, released):
@@ -68,7 +69,7 @@ def forests(draw):
     return law, [drawn.count(y) for y in range(outputs)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60), deadline=None)
 @given(case=forests())
 def test_without_cycles_the_beliefs_are_exact(case):
     """The flows are the conditional means given the counts of the file, found by listing."""
@@ -110,7 +111,9 @@ def rare_rows(seed, size=400, steps=6):
     return rows, columns, table, holds, outputs
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
+)
 def test_where_rows_are_rare_messages_find_more_than_scaling_and_than_the_channel(seed):
     rows, columns, table, holds, outputs = rare_rows(seed)
     size = len(table)

@@ -64,6 +64,7 @@ def test_halving_keeps_every_second_record_and_no_unused_value():
     assert set(column.values) == {"x", "y", "z"}
 
 
+@pytest.mark.slow
 def test_crossed_secrets_are_guessed_together(people):
     guess = guess_from_kept(people, sensitive=["s", "noise"], kept=["a", "b"])
     assert guess.right_without == pytest.approx(0.1, abs=0.03)

@@ -13,6 +13,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.leaks.whole_file import posterior_given_file, success
 from mechdesign.release.draws import Key
 from mechdesign.release.fixed_counts import integer_flows
+from tests.profiles import scaled
 
 ROWS = np.array([0, 0, 1, 1])
 COLUMNS = np.array([0, 1, 0, 1])
@@ -76,7 +77,7 @@ def files(draw):
     return rows, columns, values, drawn, np.array([share, 1 - share]), counts
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60), deadline=None)
 @given(file=files())
 def test_rows_and_columns_add_up_to_what_is_known(file):
     rows, columns, values, drawn, shares, counts = file

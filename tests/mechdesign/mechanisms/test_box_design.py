@@ -210,17 +210,21 @@ def test_the_slice_promises_as_few_values_together_as_half_needs() -> None:
     assert many.channel.parts[0].together == ((0,), (1,), (2,))
 
 
-def test_the_choice_of_values_promised_together_leaves_the_level() -> None:
+# 2 of 3 or more, and 6 of 8 or more, have a probability of 0.99 even at exactly 95 %.
+@pytest.mark.parametrize(
+    ("draws", "misses"), [(3, 1), pytest.param(8, 2, marks=pytest.mark.slow)]
+)
+def test_the_choice_of_values_promised_together_leaves_the_level(
+    draws: int, misses: int
+) -> None:
     """Proposition 4: the slice alone chooses, also where the rarest value tells most."""
     population = column_truth([0.68, 0.3, 0.02])
-    draws = 8
     kept = 0
     for seed in range(draws):
         frame = sample(population, 1500, seed)
         design = merged_column(frame, rare="auto", seed=seed, gap=0.05)
         kept += worst_log_lift(design.channel, population) <= BUDGET
-    # 6 of 8 or more have a probability of 0.99 even at exactly 95 %.
-    assert kept >= draws - 2
+    assert kept >= draws - misses
 
 
 def test_values_are_not_chosen_for_several_columns() -> None:

@@ -17,6 +17,7 @@ from mechdesign.notions import ALIP, LDP, LIP, L1Lift, MaxLift, MinLift, Notion
 from mechdesign.tables.joint import Joint
 from solvers import Points, lower_envelope
 from tests.cases.designs import is_private
+from tests.profiles import scaled
 from tests.solvers.reference import exact
 
 NOTIONS: tuple[Notion, ...] = (
@@ -42,7 +43,7 @@ def duplicated(seed: int, s: int = 3, types: int = 4, n: int = 7) -> Joint:
 
 
 @given(seed=st.integers(0, 10**6), k=st.integers(0, len(NOTIONS) - 1))
-@settings(max_examples=30)
+@settings(max_examples=scaled(30))
 def test_the_optimum_of_the_classes_is_that_of_the_symbols(seed, k):
     """min H(X|Y) = min H(T|Y): the exhaustive optimum over all vertices, before and after the reduction."""
     joint, notion = duplicated(seed), NOTIONS[k]
@@ -55,7 +56,7 @@ def test_the_optimum_of_the_classes_is_that_of_the_symbols(seed, k):
 
 
 @given(seed=st.integers(0, 10**6), k=st.integers(0, len(NOTIONS) - 1))
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 def test_a_channel_of_the_classes_becomes_one_of_the_symbols(seed, k):
     """Same cost, same mean, members of the polytope of the symbols, and at most |X| - |T| outputs more."""
     joint, notion = duplicated(seed, types=3, n=9), NOTIONS[k]
@@ -75,7 +76,7 @@ def test_a_channel_of_the_classes_becomes_one_of_the_symbols(seed, k):
 
 
 @given(seed=st.integers(0, 10**6), k=st.integers(0, len(NOTIONS) - 1))
-@settings(max_examples=30)
+@settings(max_examples=scaled(30))
 def test_outputs_that_are_not_cut_are_divided_in_proportion(seed, k):
     """Of tables whose cuts would fill the memory: as private, and with the mean of the table."""
     joint, notion = duplicated(seed, types=3, n=9), NOTIONS[k]

@@ -20,6 +20,7 @@ from mechdesign.mechanisms import least_cost_instead
 from mechdesign.mechanisms.least_cost_program import LeastCostProgram
 from mechdesign.mechanisms.least_cost_rounding import deviation_of, truth_of
 from tests.oracles.least_cost import least_cost
+from tests.profiles import scaled
 
 CLOSE = 1e-5
 """Relative difference of costs: limits are drawn in by some 1e-7."""
@@ -73,7 +74,7 @@ def tables(draw: st.DrawFn) -> md.Joint:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60), deadline=None)
 @given(tables(), st.sampled_from(NOTIONS), st.booleans(), st.booleans(), st.data())
 def test_a_plan_costs_what_an_independent_program_finds(
     joint: md.Joint,

@@ -25,6 +25,7 @@ from tests.ending import ends_by_itself
 from tests.oracles import means as mean_oracle
 from tests.oracles.lifts import smallest_budget
 from tests.oracles.simplex_grid import simplex_grid
+from tests.profiles import scaled
 
 INF = math.inf
 
@@ -141,7 +142,14 @@ def exactly_private(result, joint):
     )
 
 
-@pytest.mark.parametrize("epsilon", [0.02, 0.1, 0.4])
+@pytest.mark.parametrize(
+    "epsilon",
+    [
+        pytest.param(0.02, marks=pytest.mark.slow),
+        0.1,
+        pytest.param(0.4, marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("name", sorted(CONVEX))
 def test_the_optimum_against_dense_grids_of_posteriors(name, epsilon):
     for counts in TABLES:
@@ -156,7 +164,14 @@ def test_the_optimum_against_dense_grids_of_posteriors(name, epsilon):
         assert result.certificate.gap_nmi <= 1e-4
 
 
-@pytest.mark.parametrize("epsilon", [0.01, 0.1, 0.5])
+@pytest.mark.parametrize(
+    "epsilon",
+    [
+        0.01,
+        pytest.param(0.1, marks=pytest.mark.slow),
+        pytest.param(0.5, marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("name", sorted(ANY))
 def test_two_secrets_against_dense_grids_of_posteriors(name, epsilon):
     for counts in TWO_SECRETS:
@@ -194,7 +209,7 @@ def test_adult(notion, nmi):
     assert result.nmi > merged.nmi
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=scaled(15), deadline=None)
 @given(
     st.integers(0, 10**6),
     st.sampled_from(sorted(CONVEX)),
@@ -221,7 +236,7 @@ def test_every_channel_is_private_and_below_its_bound(seed, name, epsilon):
     assert result.nmi >= design(joint, notion, mechanism="subset-merging").nmi - 1e-4
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60), deadline=None)
 @given(
     st.integers(0, 10**6),
     st.sampled_from(
@@ -258,7 +273,7 @@ def test_cuts_hold_for_all_members_whatever_their_normal(seed, name, epsilon):
             assert (cut.normal @ images <= cut.offset + slack).all()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60), deadline=None)
 @given(
     st.integers(1, 1000),
     st.integers(1, 1000),

@@ -20,6 +20,7 @@ from mechdesign.notions import ALIP, KL, LDP, LIP, AlphaLift, Chi2Lift, L1Lift
 from mechdesign.tables.confidence import confidence_set
 from mechdesign.tables.joint import Joint
 from tests.oracles import means as mean_oracle
+from tests.profiles import scaled
 
 INF = math.inf
 COUNTS = [[30, 5, 1, 8], [3, 20, 9, 2], [1, 2, 17, 6]]
@@ -45,7 +46,7 @@ def options(purpose):
 
 @pytest.mark.parametrize("kind", sorted(NOTIONS))
 @pytest.mark.parametrize("purpose", ["frequencies", "task"])
-@pytest.mark.parametrize("epsilon", [0.2, 0.3])
+@pytest.mark.parametrize("epsilon", [pytest.param(0.2, marks=pytest.mark.slow), 0.3])
 def test_purposes_under_averages(kind, purpose, epsilon):
     """Private by 80 digits, and near the bound; that of sets that are not convex is looser."""
     loosest = 0.1 if kind in ("l1", "chi2") else 2e-3
@@ -65,7 +66,7 @@ def test_purposes_under_averages(kind, purpose, epsilon):
         assert (1.0 - loosest) * variance <= bound <= variance
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=scaled(6), deadline=None)
 @given(
     st.lists(
         st.lists(st.integers(1, 30), min_size=4, max_size=4), min_size=3, max_size=3
@@ -86,8 +87,21 @@ def test_cuts_come_to_the_optimum_of_the_listed_rows(counts, epsilon):
     assert listed.variance_lower_bound <= cut.variance
 
 
-@pytest.mark.parametrize("notion", [ALIP(0.5, 0.5), LIP(0.4), LDP(1.0)])
-@pytest.mark.parametrize("purpose", ["frequencies", "prefix", "task"])
+@pytest.mark.parametrize(
+    ("notion", "purpose"),
+    [
+        (ALIP(0.5, 0.5), "frequencies"),
+        (LIP(0.4), "frequencies"),
+        (LDP(1.0), "frequencies"),
+        (LIP(0.4), "prefix"),
+        (LDP(1.0), "task"),
+        # A notion gives the set of posteriors, a purpose the costs over it.
+        pytest.param(ALIP(0.5, 0.5), "prefix", marks=pytest.mark.slow),
+        pytest.param(LDP(1.0), "prefix", marks=pytest.mark.slow),
+        pytest.param(ALIP(0.5, 0.5), "task", marks=pytest.mark.slow),
+        pytest.param(LIP(0.4), "task", marks=pytest.mark.slow),
+    ],
+)
 def test_purposes_for_the_population(notion, purpose):
     """What holds for every population holds for the table, so it can do no better than there."""
     table = Joint.from_counts(np.array(COUNTS) * 20)
@@ -123,7 +137,7 @@ def test_members_of_all_rounds_count(monkeypatch):
 posteriors = st.lists(st.floats(0.0, 1.0), min_size=4, max_size=4).filter(any)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60), deadline=None)
 @given(
     st.sampled_from([*sorted(NOTIONS), "population"]),
     st.lists(posteriors, min_size=1, max_size=4),

@@ -19,6 +19,7 @@ from solvers.average.channels import best_channel_within
 from solvers.errors import InvalidOption
 from tests.cases.documents import rewrite
 from tests.oracles.guessing import least_cost, most_information, vulnerability
+from tests.profiles import scaled
 
 JOINT = md.Joint.from_counts([[8, 3, 1, 5], [2, 6, 4, 5], [1, 1, 9, 5]])
 NAMES = JOINT.sensitive.names
@@ -41,7 +42,7 @@ def matrices(rows, columns):
     return st.lists(row, min_size=rows, max_size=rows)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=scaled(25), deadline=None)
 @given(st.data(), st.floats(0.1, 0.9))
 def test_the_optimum_is_that_of_the_oracle(data, share):
     """Between the gain without a release and that of X itself."""
@@ -66,7 +67,7 @@ def test_the_optimum_is_that_of_the_oracle(data, share):
     assert average.achieved <= budget
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=scaled(15), deadline=None)
 @given(st.data(), st.floats(0.2, 0.8), st.booleans(), st.booleans())
 def test_own_symbols_cost_what_the_oracle_says(data, share, keep, repeats):
     """The least cost within a budget on gains, also where two secrets have proportional records."""

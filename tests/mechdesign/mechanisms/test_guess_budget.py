@@ -14,6 +14,7 @@ from mechdesign.auditing.averages import average_leakage
 from mechdesign.auditing.measures import best_guess
 from mechdesign.core.errors import InputError
 from tests.oracles.guessing import most_information
+from tests.profiles import scaled
 
 JOINT = md.Joint.from_counts([[8, 3, 1, 5], [2, 6, 4, 5], [1, 1, 9, 5]])
 
@@ -36,7 +37,7 @@ def success(channel, joint) -> Fraction:
     return total
 
 
-@settings(max_examples=25)
+@settings(max_examples=scaled(25))
 @given(st.one_of(tables(2), tables(3)), st.floats(0.05, 0.95))
 def test_the_optimum_is_that_of_the_oracle(counts, share):
     """Between the success without a release and that of X itself."""

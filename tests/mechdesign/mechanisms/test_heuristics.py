@@ -19,6 +19,7 @@ from mechdesign.mechanisms.search_options import STANDARD, Search
 from mechdesign.notions import ALIP, LDP, LIP, MaxLift, MinLift
 from mechdesign.tables.joint import Joint
 from tests.cases.designs import complete_merging, merged_by_risk, subset_merging
+from tests.profiles import scaled
 
 NOTIONS = {
     "alip": lambda e: ALIP.from_epsilon(e),
@@ -93,7 +94,7 @@ def joints(draw):
     return Joint.from_counts(counts)
 
 
-@settings(max_examples=500)
+@settings(max_examples=scaled(500))
 @given(joints(), st.sampled_from(sorted(NOTIONS)), st.floats(0.1, 8.0), st.booleans())
 def test_never_a_violation(joint, name, epsilon, subset):
     """Any table, notion and budget: the integers satisfy the notion, by an independent exact check."""

@@ -15,6 +15,7 @@ from mechdesign.tables.joint import Joint
 from tests.cases.designs import complete_merging, merged_by_risk, subset_merging
 from tests.mechdesign.mechanisms.test_heuristics import joints
 from tests.oracles import means as mean_oracle
+from tests.profiles import scaled
 
 NOTIONS = {
     "l1": L1Lift.from_epsilon,
@@ -27,7 +28,7 @@ NOTIONS = {
 }
 
 
-@settings(max_examples=120)
+@settings(max_examples=scaled(120))
 @given(
     joints(),
     st.sampled_from(sorted(NOTIONS)),

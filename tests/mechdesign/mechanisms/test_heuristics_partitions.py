@@ -17,6 +17,7 @@ from mechdesign.mechanisms.merged_sets import (
     merged_sets,
 )
 from mechdesign.notions import ALIP, LDP, LIP, MaxLift, MinLift
+from tests.profiles import scaled, slow
 
 NOTIONS = [
     ALIP(0.3, 0.6),
@@ -101,7 +102,7 @@ def nmi(p, groups):
     return float((masses @ np.log(masses)) / (p_x @ np.log(p_x)))
 
 
-@settings(max_examples=200)
+@settings(max_examples=scaled(200))
 @given(
     st.integers(0, 10**6),
     st.sampled_from([0.0, 0.3]),
@@ -126,7 +127,7 @@ def test_every_group_of_every_partition_obeys_the_notion(seed, zeros, notion, sc
 
 
 @pytest.mark.parametrize("risk", ["log-max", "log-ratio", "sum"])
-@pytest.mark.parametrize("epsilon", [0.3, 1.0, 2.5, 5.0])
+@pytest.mark.parametrize("epsilon", [slow(0.3), 1.0, 2.5, slow(5.0)])
 def test_subset_merging_is_the_published_algorithm_where_that_succeeds(risk, epsilon):
     succeeded = 0
     for seed in range(40):

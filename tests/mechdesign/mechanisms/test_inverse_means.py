@@ -12,6 +12,7 @@ import mechdesign as md
 from mechdesign.mechanisms.convex_means import InverseDistanceFunction, allowed_set
 from solvers import Polytope, covered_envelope, vertices
 from tests.oracles.simplex_grid import simplex_grid
+from tests.profiles import scaled, slow
 
 KINDS = (md.L1Lift, md.Chi2Lift)
 
@@ -41,7 +42,7 @@ def best_on_a_grid(joint, power, eps_l, eps_u, steps):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("secrets", "symbols", "steps"), [(3, 3, 100), (4, 4, 24)])
+@pytest.mark.parametrize(("secrets", "symbols", "steps"), [(3, 3, 100), slow(4, 4, 24)])
 def test_no_grid_keeps_more_than_the_bound(kind, secrets, symbols, steps):
     power = 1 if kind is md.L1Lift else 2
     for seed, (eps_l, eps_u) in itertools.product(range(2), ((0.15, 0.6), (0.5, 0.3))):
@@ -123,7 +124,7 @@ def test_budgets_of_hundreds_of_nats(eps_l, eps_u):
         assert design.certificate.upper_bound_nmi >= one.nmi - 1e-9
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=scaled(200))
 @given(data=st.data())
 def test_the_function_below_is_below_and_convex(data):
     """On every box, and its tangents are below it."""

@@ -29,7 +29,13 @@ SPARSE = (
         {"keep_frequencies": False, "confidence": 0.9},
     ],
 )
-@pytest.mark.parametrize("counts", SPARSE)
+@pytest.mark.parametrize(
+    "counts",
+    [
+        pytest.param(counts, marks=[] if counts == SPARSE[-1] else [pytest.mark.slow])
+        for counts in SPARSE
+    ],
+)
 def test_budgets_whose_exponentials_have_no_digits(counts, way):
     """exp(-700) is nothing to a linear program: larger budgets cost no more, no bound is above a cheaper channel."""
     joint = md.Joint.from_counts(

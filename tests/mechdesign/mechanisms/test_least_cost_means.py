@@ -23,6 +23,7 @@ from mechdesign.notions import ALIP, KL, LIP, AlphaLift, Chi2Lift, L1Lift
 from mechdesign.tables.joint import Joint
 from solvers.assignment import simplex
 from tests.oracles import means as mean_oracle
+from tests.profiles import scaled, slow
 
 cp = pytest.importorskip("cvxpy")
 
@@ -113,7 +114,7 @@ def tables():
     )
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=scaled(12), deadline=None)
 @given(tables(), st.sampled_from(sorted(CONVEX)), st.floats(0.02, 0.6), st.booleans())
 def test_the_cost_is_least_and_proven(counts, kind, epsilon, keep):
     """bound <= optimum <= cost, where cost - bound is at most the gap."""
@@ -132,7 +133,7 @@ def test_the_cost_is_least_and_proven(counts, kind, epsilon, keep):
     assert least.cost <= best + SOLVED
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=scaled(10), deadline=None)
 @given(tables(), st.floats(0.002, 0.2), st.sampled_from(["mi", "tv"]), st.booleans())
 def test_a_total_over_all_outputs(counts, budget, measure, beside):
     joint = Joint.from_counts(counts)
@@ -152,7 +153,7 @@ def test_a_total_over_all_outputs(counts, budget, measure, beside):
 
 
 @pytest.mark.parametrize("kind", sorted(BOTH))
-@pytest.mark.parametrize("epsilon", [0.1, 0.3])
+@pytest.mark.parametrize("epsilon", [slow(0.1), 0.3])
 def test_inverses_too(kind, epsilon):
     """A bound that holds without the inverse holds with it; the gap is that of the covering."""
     joint = Joint.from_counts(COUNTS)

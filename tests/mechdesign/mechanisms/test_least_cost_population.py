@@ -18,6 +18,7 @@ from mechdesign.core.limits import LiftLimits
 from mechdesign.tables.confidence import ConfidenceSet, confidence_set
 from tests.oracles.least_cost import least_cost
 from tests.oracles.population_vertices import vertices
+from tests.profiles import scaled, slow
 
 NOTIONS = (
     md.LDP(0.7),
@@ -54,7 +55,7 @@ def populations(chosen: ConfidenceSet) -> list[tuple[Any, Any]]:
     known=st.booleans(),
     power=st.integers(1, 3),
 )
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=scaled(20), deadline=None)
 def test_the_optimum_is_that_over_all_vertices(seed, notion, keep, known, power):
     """|cost - LP over every vertex of the set| <= 1e-6 of the spread, and bound <= LP <= cost but for its tolerance."""
     rng = np.random.default_rng(seed)
@@ -146,7 +147,7 @@ def test_distance_and_a_limit_of_time(adult: md.Joint) -> None:
     assert md.audit(made.channel, joint, md.LDP(1)).satisfied
 
 
-@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("keep", [slow(False), True])
 def test_an_empty_callback_changes_nothing(adult: md.Joint, keep: bool) -> None:
     """The rows that cvxpy gets are those of the path without it: costs agree to 1e-6, bounds are below both."""
     small = md.Joint.from_counts([[80, 10, 5], [10, 80, 9]])

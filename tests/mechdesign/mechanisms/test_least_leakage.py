@@ -51,7 +51,9 @@ def least_on_a_grid(joint, measure, keep, steps, notion=None):
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-@pytest.mark.parametrize(("symbols", "steps"), [(2, 600), (3, 80)])
+@pytest.mark.parametrize(
+    ("symbols", "steps"), [pytest.param(2, 600, marks=pytest.mark.slow), (3, 80)]
+)
 def test_no_grid_leaks_less_and_the_channel_leaks_no_more(measure, symbols, steps):
     for seed, keep in itertools.product(range(2), (0.3, 0.8)):
         joint = table(symbols, seed)

@@ -127,11 +127,14 @@ def boxed_laws(channel):
     return laws
 
 
-def test_the_worse_of_two_promises_at_the_shared_level_still_holds():
+# 2 of 3 or more, and 8 of 10 or more, have a probability of 0.93 even at exactly 90 %.
+@pytest.mark.parametrize(
+    ("draws", "misses"), [(3, 1), pytest.param(10, 2, marks=pytest.mark.slow)]
+)
+def test_the_worse_of_two_promises_at_the_shared_level_still_holds(draws, misses):
     """Proposition 7: even the choice that knows the truth and takes the worse channel."""
     population = shares()
     level = level_for_all(0.9, 2)
-    draws = 10
     kept = 0
     for seed in range(draws):
         joint = sampled(population, 1500, seed)
@@ -152,5 +155,4 @@ def test_the_worse_of_two_promises_at_the_shared_level_still_holds():
             worst_log_lift(boxed_laws(merged.channel), population),
         )
         kept += worst <= 0.5
-    # 8 of 10 or more have a probability of 0.93 even at exactly 90 %.
-    assert kept >= draws - 2
+    assert kept >= draws - misses

@@ -23,6 +23,7 @@ from tests.mechdesign.mechanisms.test_plan_design import (
 )
 from tests.oracles import plan_averages as oracle
 from tests.oracles import plans, released_rows
+from tests.profiles import scaled
 
 CLOSE = 5e-5
 """Gaps of every price's search are 1e-6 of its cost, and budgets 1e-7 smaller."""
@@ -68,7 +69,7 @@ def without(joint, measure):
     }.get(measure, 0.0)
 
 
-@settings(max_examples=12)
+@settings(max_examples=scaled(12))
 @given(frames(), MEASURES, st.sampled_from([0.2, 0.5, 0.9]), st.booleans())
 def test_the_least_cost_within_budgets_on_averages(frame, measures, share, alone):
     """The optimum of one convex program, and the budgets are kept in fractions."""
@@ -155,7 +156,7 @@ def test_given_columns_count_in_the_average():
     assert made.least.cost == pytest.approx(2 * best, abs=CLOSE)
 
 
-@settings(max_examples=10)
+@settings(max_examples=scaled(10))
 @given(
     frames(columns=("k", "a")),
     st.sampled_from(["tv", "guess", "mi", "chi2"]),

@@ -22,6 +22,7 @@ from solvers.errors import BackendFailure
 from solvers.plans import solve_plan
 from tests.oracles import plans
 from tests.oracles import released_rows as oracle
+from tests.profiles import scaled
 
 CLOSE = 2e-5
 """Search gaps of 1e-6, and plans that stay 1e-7 or more away from their budgets."""
@@ -106,7 +107,7 @@ def changed_share(x, y):
     return Fraction(sum(a != b for a, b in zip(x, y, strict=True)), len(x))
 
 
-@settings(max_examples=25)
+@settings(max_examples=scaled(25))
 @given(frames(), NOTIONS)
 def test_a_plan_keeps_the_law_and_the_promise_and_costs_least(frame, notion):
     """Propositions 1 and 2 of docs/explanation/rows-theory.md, in fractions; the cost is that of a
@@ -131,7 +132,7 @@ def test_a_plan_keeps_the_law_and_the_promise_and_costs_least(frame, notion):
     assert made.law.largest_deviation == 0.0
 
 
-@settings(max_examples=10)
+@settings(max_examples=scaled(10))
 @given(frames(), NOTIONS)
 def test_truth_by_column_is_that_of_the_law(frame, notion):
     made = designed(frame, notion)
@@ -141,7 +142,7 @@ def test_truth_by_column_is_that_of_the_law(frame, notion):
         assert float(kept) - 1e-9 <= made.truth[name] <= float(kept)
 
 
-@settings(max_examples=10)
+@settings(max_examples=scaled(10))
 @given(frames(), NOTIONS)
 def test_a_free_law_costs_no_more(frame, notion):
     made = designed(frame, notion, keep_frequencies=False)
@@ -156,7 +157,7 @@ def test_a_free_law_costs_no_more(frame, notion):
     assert made.channel.record.objective.keep_frequencies is False
 
 
-@settings(max_examples=15)
+@settings(max_examples=scaled(15))
 @given(frames(("k", "a", "b")), NOTIONS)
 def test_given_columns_never_change_and_a_relative_promise_holds_in_strata(
     frame, notion
@@ -178,7 +179,7 @@ def test_given_columns_never_change_and_a_relative_promise_holds_in_strata(
     assert cost == pytest.approx(expected, abs=CLOSE)
 
 
-@settings(max_examples=15)
+@settings(max_examples=scaled(15))
 @given(frames(("k", "a"), full=True), st.sampled_from([md.LIP(0.3), md.MaxLift(0.5)]))
 def test_a_total_promise_with_given_columns_holds_or_is_refused(frame, notion):
     """It is possible exactly if the given columns by themselves keep it."""
@@ -209,7 +210,7 @@ def test_a_total_promise_with_given_columns_holds_or_is_refused(frame, notion):
     assert cost == pytest.approx(expected, abs=CLOSE)
 
 
-@settings(max_examples=10)
+@settings(max_examples=scaled(10))
 @given(frames(full=True), st.sampled_from([0.2, 0.8]), st.booleans())
 def test_local_differential_privacy_of_rows(frame, epsilon, keeps):
     """P(y|s) <= e^epsilon P(y|t) for every released row."""
@@ -221,7 +222,7 @@ def test_local_differential_privacy_of_rows(frame, epsilon, keeps):
     assert cost == pytest.approx(expected, abs=CLOSE)
 
 
-@settings(max_examples=10)
+@settings(max_examples=scaled(10))
 @given(frames(), st.sampled_from([0.1, 0.5, 0.65]))
 def test_rows_that_must_stay_stay(frame, share):
     notion = md.LIP(0.7)
@@ -254,7 +255,7 @@ def is_meant(text, symbol):
 
 
 @pytest.mark.parametrize("kind", FORBIDDEN)
-@settings(max_examples=6)
+@settings(max_examples=scaled(6))
 @given(frames(full=True))
 def test_what_is_forbidden_never_happens(kind, frame):
     pairs = FORBIDDEN[kind]
@@ -281,7 +282,7 @@ def test_what_is_forbidden_never_happens(kind, frame):
     assert cost_of(channel, changed_share) == pytest.approx(expected, abs=CLOSE)
 
 
-@settings(max_examples=10)
+@settings(max_examples=scaled(10))
 @given(frames(full=True))
 def test_what_is_never_released_is_never_released(frame):
     notion = md.LIP(0.5)
@@ -301,7 +302,7 @@ def test_what_is_never_released_is_never_released(frame):
     assert cost_of(channel, changed_share) == pytest.approx(expected, abs=CLOSE)
 
 
-@settings(max_examples=10)
+@settings(max_examples=scaled(10))
 @given(frames(), st.tuples(st.integers(1, 5), st.integers(1, 5)))
 def test_cells_cost_the_weight_of_their_column(frame, weights):
     notion = md.LIP(0.4)
@@ -319,7 +320,7 @@ def test_cells_cost_the_weight_of_their_column(frame, weights):
     assert made.least.truth == pytest.approx(1.0 - changed, abs=CLOSE)
 
 
-@settings(max_examples=10)
+@settings(max_examples=scaled(10))
 @given(frames(), st.integers(0, 2**20))
 def test_costs_are_any_matrix(frame, seed):
     notion = md.LIP(0.4)
@@ -406,7 +407,7 @@ def test_truth_counts_many_numbers_half_by_their_distance():
     assert made.least.cost == pytest.approx(expected, abs=CLOSE)
 
 
-@settings(max_examples=8)
+@settings(max_examples=scaled(8))
 @given(frames(("a", "b"), full=True))
 def test_budgets_of_single_symbols(frame):
     notion = md.LIP(1.0)
@@ -427,7 +428,7 @@ def two_secrets(draw):
     return pd.DataFrame(rows, columns=["s", "t", "a", "b", "count"])
 
 
-@settings(max_examples=8)
+@settings(max_examples=scaled(8))
 @given(two_secrets())
 def test_each_of_two_secrets_is_protected(frame):
     notion = md.LIP(0.3)
@@ -448,7 +449,7 @@ def test_each_of_two_secrets_is_protected(frame):
     assert made.least.cost <= crossed.least.cost + CLOSE
 
 
-@settings(max_examples=6)
+@settings(max_examples=scaled(6))
 @given(frames(("a", "b"), secrets=2, full=True), st.booleans())
 def test_rows_after_an_earlier_release_keep_the_promise_together(frame, keeps):
     notion = md.LIP(0.8)

@@ -15,6 +15,7 @@ from mechdesign.mechanisms.posteriors import posteriors
 from mechdesign.notions import L1Lift
 from mechdesign.tables.joint import Joint
 from tests.oracles import means as mean_oracle
+from tests.profiles import scaled
 
 
 def table(seed: int, m: int, n: int) -> Joint:
@@ -49,7 +50,7 @@ def test_a_margin_shrinks_the_set_and_keeps_the_prior(seed, m, budget, margin):
     assert (outer.residual(points) <= inner.residual(points) + 1e-15).all()
 
 
-@settings(max_examples=15)
+@settings(max_examples=scaled(15))
 @given(st.integers(0, 10**6), st.integers(3, 5), st.floats(0.05, 0.6))
 def test_both_descriptions_have_the_same_optimum(seed, m, budget):
     joint, notion = table(seed, m, 9), L1Lift(math.inf, budget)

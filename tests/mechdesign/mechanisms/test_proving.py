@@ -45,6 +45,7 @@ from solvers import Polytope
 from solvers.proving import proven_bound, proven_over_members
 from tests.cases.documents import rewrite
 from tests.oracles.proofs import least_entropy
+from tests.profiles import scaled, slow
 
 NOTIONS = {
     "alip": md.ALIP(0.1, 0.15),
@@ -385,7 +386,15 @@ def channel_priced(name):
     return priced(name).channel
 
 
-@pytest.mark.parametrize("name", PRICED)
+LONG = ("ranges of a mean",)
+"""The search takes seconds, and its parts are in others, too."""
+
+
+def all_priced():
+    return [slow(name) if name in LONG else name for name in PRICED]
+
+
+@pytest.mark.parametrize("name", all_priced())
 def test_prices_of_every_objective_prove_its_bound(name):
     channel = channel_priced(name)
     stated = stated_figures(channel)
@@ -397,7 +406,7 @@ def test_prices_of_every_objective_prove_its_bound(name):
         assert statement.proven[figure] == pytest.approx(stated[figure], rel=3e-7)
 
 
-@pytest.mark.parametrize("name", PRICED)
+@pytest.mark.parametrize("name", all_priced())
 def test_forged_bounds_and_prices_of_every_objective_prove_less(name, tmp_path):
     path = tmp_path / "channel.json"
     channel_priced(name).save(path)
@@ -605,7 +614,7 @@ def test_forged_bounds_of_own_boxes_are_not_proven(name, tmp_path):
     assert "lacks the numbers of records of its strata" in unproven.reason
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=scaled(30), deadline=None)
 @given(
     st.lists(st.floats(-0.3, 0.3), min_size=16, max_size=16),
     st.lists(st.floats(-0.3, 0.3), min_size=4, max_size=4),
@@ -670,7 +679,7 @@ def test_posteriors_of_a_mean_are_priced_as_a_grid_of_them(seed):
     assert bound <= of_grid
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=scaled(8), deadline=None)
 @given(
     st.integers(0, 10**6),
     st.integers(3, 12),

@@ -20,6 +20,7 @@ from mechdesign.mechanisms.proving import (
 from mechdesign.notions import KL, AlphaLift, Chi2Lift, L1Lift
 from mechdesign.tables.joint import Joint
 from tests.cases.documents import rewrite
+from tests.profiles import slow
 
 MEANS = {
     "l1": L1Lift(0.3, 0.3),
@@ -50,7 +51,7 @@ def proven(channel):
 
 @pytest.mark.parametrize("notion", MEANS)
 @pytest.mark.parametrize("objective", OBJECTIVES)
-@pytest.mark.parametrize("secrets", [2, 3])
+@pytest.mark.parametrize("secrets", [slow(2), 3])
 def test_the_least_cost_of_a_notion_on_averages_is_proven(notion, objective, secrets):
     made = md.design(table(secrets, 5), MEANS[notion], **OBJECTIVES[objective])
     statement = proven(made.channel)

@@ -17,6 +17,7 @@ from mechdesign.mechanisms.queries import Queries, queries_of
 from mechdesign.mechanisms.query_design import total_variance
 from solvers import EnvelopeStatus, Points
 from solvers.purposes.queries import LeastVariance
+from tests.profiles import scaled
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +123,7 @@ def random_tables(seed):
     return joint, of_task
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=scaled(20), deadline=None)
 @given(seed=st.integers(0, 5_000), epsilon=st.sampled_from([0.1, 0.4, 1.5]))
 def test_tasks_keep_more_of_the_task_than_the_optimum_for_information(seed, epsilon):
     joint, task = random_tables(seed)

@@ -10,6 +10,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.mechanisms import design
 from mechdesign.notions import ALIP, LDP
 from mechdesign.tables.joint import Joint
+from tests.profiles import slow
 
 COUNTS = [[30, 5, 1, 8], [3, 20, 9, 2], [1, 2, 17, 6]]
 TASK = [[25, 4, 2, 3], [9, 23, 25, 13]]
@@ -26,7 +27,15 @@ def options(purpose):
     return {"objective": purpose, "gap": 0.08}
 
 
-@pytest.mark.parametrize("purpose", ["frequencies", "task"])
+@pytest.mark.parametrize(
+    ("purpose", "promise"),
+    [
+        ("frequencies", ()),
+        ("task", (ALIP(0.4, 0.4),)),
+        slow("frequencies", (ALIP(0.4, 0.4),)),
+        slow("task", ()),
+    ],
+)
 @pytest.mark.parametrize(
     ("measure", "budget", "beside_promise"),
     [
@@ -38,7 +47,6 @@ def options(purpose):
         ("guess", "50%", "50%"),
     ],
 )
-@pytest.mark.parametrize("promise", [(), (ALIP(0.4, 0.4),)])
 def test_the_average_is_kept_exactly(
     purpose, measure, budget, beside_promise, promise, tmp_path
 ):

@@ -17,6 +17,7 @@ from mechdesign.mechanisms.rules import envelope_by_any_method
 from mechdesign.notions import ALIP, LDP, LIP, L1Lift, MinLift
 from mechdesign.tables.joint import Joint
 from solvers import BackendFailure, EnvelopeStatus, Polytope, lower_envelope
+from tests.profiles import scaled
 
 INF = math.inf
 
@@ -102,7 +103,7 @@ def test_the_better_value_and_the_better_bound_are_kept(monkeypatch):
     assert (found.value, found.bound) == (exact.value, exact.bound + 1e-9)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=scaled(15), deadline=None)
 @given(st.integers(0, 10**6), st.integers(0, 12))
 def test_subset_response_keeps_what_halved_budgets_keep(seed, power):
     rng = np.random.default_rng(seed)

@@ -31,6 +31,7 @@ from solvers import BackendFailure, OutsidePolytope, TooManyVertices
 from tests.cases.designs import is_private, merged_by_risk, uniform_table
 from tests.mechdesign.mechanisms.test_heuristics import joints
 from tests.oracles import means as mean_oracle
+from tests.profiles import scaled
 
 NOTIONS = {
     "alip": ALIP.from_epsilon,
@@ -42,7 +43,7 @@ NOTIONS = {
 }
 
 
-@settings(max_examples=30)
+@settings(max_examples=scaled(30))
 @given(joints(), st.sampled_from(sorted(NOTIONS)), st.floats(0.1, 8.0))
 def test_never_below_subset_merging_never_above_the_bound_and_always_private(
     joint, name, epsilon
@@ -58,7 +59,7 @@ def test_never_below_subset_merging_never_above_the_bound_and_always_private(
         assert (found.repaired, found.borrowed) == (merged.repaired, merged.borrowed)
 
 
-@settings(max_examples=25)
+@settings(max_examples=scaled(25))
 @given(joints(), st.floats(0.02, 3.0))
 def test_the_same_for_l1_lift_without_its_inverse(joint, epsilon):
     notion = L1Lift(math.inf, epsilon)
@@ -226,7 +227,7 @@ def test_the_printed_risk_can_be_asked_for(adult):
         merged_by_risk(adult, LDP(1.0), "complete-merging", "sum")
 
 
-@settings(max_examples=80)
+@settings(max_examples=scaled(80))
 @given(st.integers(0, 10**6), st.floats(0.2, 2.0))
 def test_a_subset_has_a_solution_exactly_where_merging_it_complies(seed, epsilon):
     """The corrected feasibility rule: P(X|T) is in the polytope of T iff the merged T satisfies the notion."""

@@ -23,6 +23,7 @@ from mechdesign.nonstochastic.noiseless import epsilon_for, lay_out, outputs_all
 from mechdesign.nonstochastic.quantize_table import QuantizeOptions, quantise_table
 from mechdesign.nonstochastic.queries import build_query
 from tests.cases.documents import rewrite
+from tests.profiles import scaled
 
 
 @pytest.mark.parametrize("query", ["mean", "sum", "median", "max", "count"])
@@ -100,14 +101,14 @@ def assert_least(case, fewest=1):
     assert paid == bound == pytest.approx(least, rel=1e-9)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=scaled(25), deadline=None)
 @given(cases())
 def test_the_error_is_the_least_of_all_choices(case):
     """All vectors of outputs whose product is at most the total for everybody are tried."""
     assert_least(case)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=scaled(8), deadline=None)
 @given(cases())
 def test_nobody_has_less_than_an_equal_share_by_the_split_lifted(case):
     assert_least(case, equal_share(case[0], case[1])[0])

@@ -96,6 +96,7 @@ def test_frontier(script, tmp_path, capsys):
     assert "milp: 4 levels" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_membership_on_real_data(script, real, tmp_path, capsys):
     """Without protection small groups give their members away; at one bit a day almost not."""
     rows = script("membership").main(["--out", str(tmp_path)])

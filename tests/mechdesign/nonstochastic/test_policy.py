@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
 from mechdesign.nonstochastic import JointRange, hypothesis, reporting_policy
 from mechdesign.nonstochastic.hypothesis import finite_problem
+from tests.profiles import scaled
 
 
 @st.composite
@@ -55,7 +56,7 @@ def least_of_all(points, holds, epsilon, within):
     return min(errors, default=None)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=scaled(40), deadline=None)
 @given(cases())
 def test_no_policy_moves_values_less(case):
     """Definition 3 holds (ambiguous >= epsilon * telling, counted from the map), and no other map

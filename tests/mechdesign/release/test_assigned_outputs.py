@@ -22,6 +22,7 @@ from mechdesign.release.fixed_counts import (
     order_numbers,
     outputs_by_number,
 )
+from tests.profiles import scaled
 
 KEY = Key.insecure(8)
 
@@ -171,7 +172,7 @@ def test_every_record_has_a_number():
 @pytest.mark.parametrize("together", [1, 7, 1 << 20])
 @pytest.mark.parametrize("gap", [1, 1 << 55])
 @given(data=st.data())
-@settings(max_examples=40)
+@settings(max_examples=scaled(40))
 def test_parts_of_inputs_give_the_same_order(together, gap, data):
     """Numbers that differ in their last bits alone, too: an input takes these bits away."""
     sizes = data.draw(st.lists(st.integers(0, 6), min_size=1, max_size=6))

@@ -18,6 +18,7 @@ from mechdesign.release import fixed_counts, table_rounding
 from mechdesign.release.draws import Key
 from mechdesign.release.fixed_counts import integer_flows
 from tests.oracles.random_choices import outcomes
+from tests.profiles import scaled
 
 KEY = Key.insecure(3)
 
@@ -95,7 +96,7 @@ def check_means(monkeypatch, plan):
         assert mean[pair] == Fraction(value, plan["unit"])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60), deadline=None)
 @given(plan=plans())
 def test_the_mean_of_every_count_is_its_value(plan):
     """E[G(x, y)] = F(x, y) / unit, exactly."""
@@ -103,7 +104,7 @@ def test_the_mean_of_every_count_is_its_value(plan):
         check_means(patch, plan)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=scaled(40), deadline=None)
 @given(plan=plans(), data=st.data())
 def test_free_columns_keep_means_and_vary_by_less_than_one(plan, data):
     """Row sums are exact, and column sums the floor or the ceiling of their mean."""

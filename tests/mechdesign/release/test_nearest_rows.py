@@ -20,6 +20,7 @@ from mechdesign.release.drawing import Release
 from mechdesign.release.samplers import Policy
 from mechdesign.tables.columns import RecordFault
 from mechdesign.tables.variable import Variable
+from tests.profiles import scaled
 
 NEAREST = Policy(unknown="nearest")
 
@@ -47,7 +48,7 @@ def by_hand(symbols, row, given_):
     return changed.index(min(present))
 
 
-@settings(max_examples=80)
+@settings(max_examples=scaled(80))
 @given(
     st.lists(
         st.tuples(*[st.sampled_from("pqr")] * 3), min_size=1, max_size=9, unique=True

@@ -22,6 +22,7 @@ from mechdesign.analysis.file_checking import check
 from mechdesign.core.errors import InputError
 from mechdesign.release.released_values import moved, numbers_released, symbols_released
 from mechdesign.release.samplers import Policy
+from tests.profiles import scaled
 
 
 def plain(channel: md.Channel) -> md.Channel:
@@ -37,7 +38,7 @@ def made(
     return md.design(joint, md.LIP(epsilon), mechanism="subset-merging").channel
 
 
-@settings(max_examples=15)
+@settings(max_examples=scaled(15))
 @given(
     st.lists(
         st.tuples(st.sampled_from("ab"), st.integers(0, 40)), min_size=12, max_size=60

@@ -14,6 +14,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows
 from mechdesign.release.draws import CHUNK, Key, RowNumbers, Sampler
 from mechdesign.tables.variable import Variable
+from tests.profiles import scaled
 
 D = 2**53
 
@@ -58,7 +59,7 @@ def by_hand(row, number):
     raise AssertionError("the number is not below the sum of the row")
 
 
-@settings(max_examples=150)
+@settings(max_examples=scaled(150))
 @given(st.data())
 def test_draws_compare_with_cumulated_integers_exactly(data):
     """At and around every threshold, for denominators small, odd, 2^53 and 2^62."""
@@ -195,7 +196,7 @@ def test_rows_must_sum_to_the_denominator():
 TOTALS = [1, 2, 7, 1000, 2**20 + 1, D, 3 * 2**40, 2**62]
 
 
-@settings(max_examples=100)
+@settings(max_examples=scaled(100))
 @given(st.data())
 def test_rows_with_totals_of_their_own_are_compared_exactly(data):
     """At and around every threshold of every row, whatever the totals of the others are."""

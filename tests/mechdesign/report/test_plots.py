@@ -10,6 +10,7 @@ import pytest
 from mechdesign.comparison.rows import ComparisonRow
 from mechdesign.core.errors import InputError
 from mechdesign.report import drawing, plots
+from tests.profiles import slow
 
 
 def row(mechanism, epsilon, nmi, *, notion="alip", lam=0.5, bound=None, low=-0.4):
@@ -141,7 +142,8 @@ def test_infinite_leakage_is_a_gap_in_the_line():
 
 
 @pytest.mark.parametrize(
-    ("ending", "magic"), [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")]
+    ("ending", "magic"),
+    [(".png", b"\x89PNG"), (".svg", b"<?xml"), slow(".pdf", b"%PDF")],
 )
 def test_each_format_is_written_and_the_same_again(tmp_path, ending, magic):
     first, second = tmp_path / f"a{ending}", tmp_path / f"b{ending}"

@@ -263,6 +263,7 @@ def test_adult(adult):
     assert "not about the population" in text
 
 
+@pytest.mark.slow
 def test_two_hundred_symbols(monkeypatch):
     monkeypatch.setattr(curve, "LONGEST", 0.0)
     counts = cases.counts(200, 200)

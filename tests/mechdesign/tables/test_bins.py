@@ -261,6 +261,16 @@ def test_the_dynamic_program_finds_the_least_distance(table, most):
         assert distance_of(splits) == least
 
 
+@pytest.mark.parametrize("spec", ["quantiles:2", "quantiles:4", "auto:3"])
+def test_a_column_with_one_number_has_one_bin(spec):
+    """Its quantiles were sought without end."""
+    assert quantile_splits([(Fraction(5), 200)], 4) == []
+    table = pd.DataFrame({"s": ["a", "b"] * 3, "u": list("xyxxyy"), "one": [5] * 6})
+    joint = md.Joint.from_table(table, sensitive="s", useful=["u", "one"])
+    binned = joint.binned({"one": spec})
+    assert {symbol[1] for symbol in binned.useful.symbols} == {"(-inf, inf)"}
+
+
 @given(weighted, st.integers(2, 6))
 def test_quantiles_split_into_shares_that_ties_allow(table, bins):
     numbers = [(Fraction(v), mass) for v, mass in sorted(table.items())]

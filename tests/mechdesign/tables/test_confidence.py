@@ -18,6 +18,7 @@ from mechdesign.core import balls
 from mechdesign.core.balls import SCALE, lower_end
 from mechdesign.notions import ALIP, LDP
 from mechdesign.tables.confidence import ConfidenceSet, check_level, confidence_set
+from tests.profiles import scaled
 
 COUNTS = [[12, 0, 3], [5, 7, 8]]
 
@@ -33,7 +34,7 @@ def _tail(k: int, count: int, total: int) -> Fraction:
     )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=scaled(30), deadline=None)
 @given(st.integers(1, 60), st.data())
 def test_an_end_is_the_last_multiple_with_a_small_enough_tail(
     total: int, data: st.DataObject
@@ -75,7 +76,7 @@ def test_an_end_for_many_records_agrees_with_arb(count: int, total: int) -> None
     assert_end_agrees_with_arb(count, total, Fraction(1, 3000), Fraction(0))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=scaled(20), deadline=None)
 @given(
     st.integers(10**5, 10**7),
     st.floats(0.05, 0.95),
@@ -114,7 +115,7 @@ def test_an_end_for_any_number_of_records_takes_no_time(records: int) -> None:
         assert end / SCALE == pytest.approx(share - z * deviation, abs=1e-3 * deviation)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60), deadline=None)
 @given(
     st.integers(61, 10**7), st.floats(0.0, 1.0), st.integers(-100, 100), st.booleans()
 )
@@ -132,7 +133,7 @@ def test_an_end_of_one_newton_step_agrees_with_arb(
     )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=scaled(30), deadline=None)
 @given(st.integers(1, 40), st.booleans(), st.data())
 def test_an_end_at_a_level_that_depends_on_p(
     total: int, falling: bool, data: st.DataObject

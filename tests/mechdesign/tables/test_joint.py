@@ -14,6 +14,7 @@ from hypothesis.extra import numpy as hnp
 from mechdesign.core.errors import InputError
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
+from tests.profiles import scaled
 
 
 def exact_lift(counts, s, x) -> Fraction:
@@ -313,7 +314,7 @@ def test_labels_are_kept_verbatim(labels):
     assert joint.useful.index == {(label,): i for i, label in enumerate(labels)}
 
 
-@settings(max_examples=200)
+@settings(max_examples=scaled(200))
 @given(
     st.lists(
         st.tuples(*[st.text('a,b" ', max_size=4)] * 2),

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError
 from mechdesign.tables.joint import Joint
+from tests.profiles import scaled
 
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
 dask = pytest.importorskip("dask", reason="dask is not installed")
@@ -68,7 +69,7 @@ def outcome(table, **options):
 
 @every
 @pytest.mark.parametrize("missing", ["refuse", "symbol", "drop"])
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=scaled(12), deadline=None)
 @given(
     records=st.lists(
         st.tuples(texts, st.booleans(), texts, numbers, days, weights), max_size=30

@@ -11,6 +11,7 @@ from mechdesign.formats.cells import Encoded, as_whole
 from mechdesign.tables import variable as variables
 from mechdesign.tables.columns import MISSING, UNKNOWN, positions_of
 from mechdesign.tables.variable import NOWHERE, SymbolLookup, Variable
+from tests.profiles import scaled
 
 CELLS = ["", "a", "b", "1", "1.0", "2", "2.0", "x.0"]
 
@@ -54,7 +55,7 @@ def slow_position(symbols, columns, record):
 
 @pytest.mark.parametrize("limit", [0, 4, variables.DENSE_LIMIT])
 @given(case=lookups())
-@settings(max_examples=50)
+@settings(max_examples=scaled(50))
 def test_every_record_is_found_where_a_list_has_it(limit, case):
     """With arrays, by search, and with both in turns."""
     symbols, columns = case

@@ -12,6 +12,7 @@ from solvers.plans.bounds import alone as multipliers
 from solvers.plans.pricing import Pricer
 from solvers.plans.program import Group
 from solvers.plans.ranges import Ranges
+from tests.profiles import scaled
 from tests.solvers.plans.problems import Kind, optimum, random_problem
 
 KINDS = st.builds(
@@ -43,7 +44,7 @@ def proven(problem: PlanProblem, inputs, seconds: float = 60.0) -> float:
 
 
 @given(seed=st.integers(0, 10**6), n=st.integers(2, 7), kind=KINDS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60), deadline=None)
 def test_no_plan_costs_less(seed, n, kind):
     """For prices 0 and for any others; those of 0 prove at least 0."""
     problem = random_problem(seed, n, kind)
@@ -62,7 +63,7 @@ def test_no_plan_costs_less(seed, n, kind):
     n=st.integers(2, 7),
     law=st.sampled_from(["kept", "free"]),
 )
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=scaled(30), deadline=None)
 def test_optimal_prices_of_inputs_prove_the_optimum(seed, n, law):
     """The multipliers of every output are the best ones for them."""
     problem = random_problem(seed, n, Kind(notion="ldp", law=law))

@@ -15,6 +15,7 @@ from solvers.plans import generation, integer_plan, program, search, solve_plan
 from solvers.plans.dividing import Divider
 from solvers.plans.generation import Generation, all_pairs
 from tests.benchmarks.plans import lift_problem
+from tests.profiles import scaled
 from tests.solvers.plans.problems import check, optimum, random_problem
 from tests.solvers.plans.test_ceiling import whole
 from tests.solvers.plans.test_optimum import KINDS
@@ -45,7 +46,7 @@ def runs(monkeypatch):
 
 
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 12), kind=KINDS)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=scaled(80), deadline=None)
 def test_a_plan_without_any_time_keeps_everything(seed, n, kind):
     """Or there is none, and no bound is above the optimum."""
     problem = random_problem(seed, n, kind)

@@ -19,6 +19,7 @@ from solvers.plans import bounds as ceilings
 from solvers.plans.bounds import ceiling, least_move
 from solvers.plans.program import Group
 from solvers.plans.ranges import Ranges
+from tests.profiles import scaled
 from tests.solvers.plans.problems import Kind, optimum, random_problem
 
 
@@ -38,7 +39,7 @@ def whole(problem):
     law=st.sampled_from(["kept", "other"]),
     same=st.booleans(),
 )
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=scaled(50), deadline=None)
 def test_ceiling_is_a_bound(seed, n, notion, law, same):
     """ceiling <= optimum, also where every move costs the same and little is left between them."""
     problem = random_problem(seed, n, Kind(notion=notion, law=law, cells=False))
@@ -54,7 +55,7 @@ def test_ceiling_is_a_bound(seed, n, notion, law, same):
     n=st.integers(2, 6),
     notion=st.sampled_from(["lip", "upper", "lower"]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60), deadline=None)
 def test_ceiling_is_a_bound_whatever_the_multipliers_are(seed, n, notion):
     """Those of a program that was ended early, or of rounding, prove less and nothing wrong."""
     problem = random_problem(seed, n, Kind(notion=notion, law="kept", cells=False))

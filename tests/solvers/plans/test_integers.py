@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from solvers.plans import PlanError, integer_plan, solve_plan
 from solvers.plans.plan import UNIT
+from tests.profiles import scaled
 from tests.solvers.plans.problems import Kind, random_problem
 
 
@@ -37,7 +38,7 @@ def random_plan(seed, n):
     n=st.integers(1, 12),
     unit=st.sampled_from([1, 2**20, UNIT, 2**70]),
 )
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=scaled(80), deadline=None)
 def test_sums_are_exact(seed, n, unit):
     rows, columns, flows, c, d = random_plan(seed, n)
     x, y, values = integer_plan(rows, columns, flows, c, d, unit)
@@ -51,7 +52,7 @@ def test_sums_are_exact(seed, n, unit):
 
 
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 12))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=scaled(30), deadline=None)
 def test_rows_alone_are_exact(seed, n):
     rows, columns, flows, c, _ = random_plan(seed, n)
     x, _, values = integer_plan(rows, columns, flows, c, None)

@@ -19,6 +19,7 @@ from solvers.plans import (
     solve_plan,
 )
 from solvers.plans.plan import RESERVE
+from tests.profiles import scaled
 from tests.solvers.plans.problems import Kind, check, optimum, random_problem
 
 KINDS = st.builds(
@@ -50,7 +51,7 @@ def agrees(problem, **options):
 
 
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 7), kind=KINDS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60), deadline=None)
 def test_small_plans_are_optimal(seed, n, kind):
     """bound <= optimum <= cost, and both meet."""
     found = agrees(random_problem(seed, n, kind))
@@ -74,7 +75,7 @@ def small_programs(monkeypatch):
 
 
 @given(seed=st.integers(0, 10**6), n=st.integers(4, 10), kind=KINDS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=scaled(30), deadline=None)
 @pytest.mark.usefixtures("small_programs")
 def test_large_plans_are_optimal(seed, n, kind):
     """Blocks, sweeps and pricing end at the optimum, too."""

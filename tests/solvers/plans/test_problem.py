@@ -24,6 +24,7 @@ from solvers.plans import (
 from solvers.plans.dividing import Cutter, Divider
 from solvers.plans.program import Group
 from solvers.plans.ranges import Ranges
+from tests.profiles import scaled
 from tests.solvers.plans.problems import Kind, random_problem
 
 
@@ -163,7 +164,7 @@ def test_values_of_zero_bind_nothing():
 
 
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 9), c=st.integers(1, 4))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=scaled(40), deadline=None)
 def test_costs_of_cells(seed, n, c):
     """d = weights of the cells that differ, or distances as shares of the span."""
     rng = np.random.default_rng(seed)
@@ -200,7 +201,7 @@ def test_costs_of_cells(seed, n, c):
     law=st.sampled_from(["kept", "other", "free"]),
     stay=st.booleans(),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60), deadline=None)
 def test_parts_keep_the_limits(seed, n, cells, notion, law, stay):
     """Parts divide all masses, outputs belong to one part each, and every part could be drawn
     blindly.
