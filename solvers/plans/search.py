@@ -365,13 +365,7 @@ class Stratum:
             self._reserved = max(seconds, SHORTEST)
 
     def _solve_all(self, group: Group) -> Flows:
-        """The best plan of a group over all its pairs."""
-        generation = Generation(self.problem, group, elastic=False)
-        generation.add(*all_pairs(self.problem, group))
-        return generation.flows(generation.solve(self.deadline), -math.inf)
-
-    def _solve_at_once(self, group: Group) -> Flows:
-        """The same of a block, in the quickest way."""
+        """The best plan of a group over all its pairs, in the quickest way."""
         generation = Generation(self.problem, group, elastic=False)
         generation.add(*all_pairs(self.problem, group))
         return generation.flows(generation.solve_at_once(self.deadline), -math.inf)
@@ -530,7 +524,7 @@ class Stratum:
     def _solve_block(self, group: Group, clock: Clock) -> Flows:
         """The plan of one block."""
         if len(group.inputs) * len(group.outputs) <= FEW_PAIRS:
-            return self._solve_at_once(group)
+            return self._solve_all(group)
         near, rounds = NEAR, BLOCK_ROUNDS
         if len(self.outputs) > LARGEST_PROGRAM:
             near, rounds = LONG_NEAR, LONG_BLOCK_ROUNDS
