@@ -441,7 +441,7 @@ class HighsMaster:
         largest = np.maximum.reduceat(entries, starts)
         positive = np.maximum(largest, np.finfo(np.float64).tiny)
         scale = np.exp2(-np.round(np.log2(positive)))
-        self._columns = np.concatenate([self._columns, scale])
+        columns = np.concatenate([self._columns, scale])
         scaled = entries * scale[points.owner]
         self._highs.addCols(
             k,
@@ -454,6 +454,7 @@ class HighsMaster:
             points.indices,
             scaled,
         )
+        self._columns = columns
 
     def keep(self, selection: NDArray[np.intp]) -> None:
         """Delete all columns but those of the selection, a growing list; the basis stays.
@@ -469,8 +470,14 @@ class HighsMaster:
         self._columns = self._columns[selection]
 
     def solve(self, time_limit: float, box: PriceBox | None = None) -> MasterSolution:
-        """Optimise from the last basis; where that fails, with `OTHER_WAYS`."""
+        """Optimise from the last basis; where that fails, with `OTHER_WAYS`.
+
+        It fails at once where Ctrl-C came while columns were added or deleted: then it is not known
+        which columns HiGHS has.
+        """
         highs = self._highs
+        if highs.getNumCol() != len(self._sides) + len(self._columns):
+            return self._none()
         self._set_box(box)
         # HiGHS counts the time of all runs of one object together.
         end = highs.getRunTime() + passing(time_limit)
@@ -521,9 +528,7 @@ class HighsMaster:
         activity = np.array(solution.row_value, dtype=np.float64)
         # After some failures HiGHS has no solution at all, and returns empty lists.
         if len(dual) != n or len(primal) != highs.getNumCol():
-            return MasterSolution(
-                MasterStatus.FAILED, primal[:0], np.zeros(n), np.inf, np.inf, np.inf
-            )
+            return self._none()
         # The two sides of the box are the first columns.
         slack = primal[: 2 * n]
         # Weights below zero within the tolerance count as zero; the residual includes the error.
@@ -538,6 +543,17 @@ class HighsMaster:
         missing = float((slack.reshape(2, n) / self._rows).sum())
         return MasterSolution(
             status, weights, dual, float(dual @ self._target), missing, worst
+        )
+
+    def _none(self) -> MasterSolution:
+        """No solution at all."""
+        return MasterSolution(
+            MasterStatus.FAILED,
+            np.zeros(0),
+            np.zeros(len(self._target)),
+            np.inf,
+            np.inf,
+            np.inf,
         )
 
     def _set_box(self, box: PriceBox | None) -> None:

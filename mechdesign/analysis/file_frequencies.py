@@ -32,6 +32,7 @@ from mechdesign.analysis.released_table import (
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
+from mechdesign.formats.column_names import require_columns
 from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.opening import open_source
 from mechdesign.release.samplers import Policy
@@ -136,6 +137,20 @@ NEAREST_COUNTS = (
 )
 
 
+def _check_kept(by: str, header: Sequence[str]) -> None:
+    """Refuse several columns in one name, and say which of them the file does not have."""
+    # Where the file has a column of that name, its comma separates nothing.
+    parts = by.split(",")
+    if by in header or len(parts) == 1:
+        return
+    require_columns(parts, header)
+    raise InputError(
+        f"--by {by!r} names {len(parts)} columns, and joint frequencies with a released column are "
+        "those with one kept column: name one of them, or join them in one column of the table "
+        "before it is released"
+    )
+
+
 def _crossed(file: Released, by: str) -> dict[tuple[str, str], int]:
     """Records of each label and value of a kept column; a missing value is the empty text."""
     total: dict[tuple[str, str], int] = {}
@@ -143,6 +158,7 @@ def _crossed(file: Released, by: str) -> dict[tuple[str, str], int]:
     records = 0
     with open_source(file.path, file.text) as table:
         written = file.written(table)
+        _check_kept(by, table.header)
         for batch in slices(table, [*file.columns, by]):
             cells = cells_of(batch, file.columns)
             codes = counting.symbol_codes(table, cells, written, records)

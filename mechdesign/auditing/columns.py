@@ -55,6 +55,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from flint import arb, fmpq
+from numpy.typing import NDArray
 
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
@@ -96,6 +97,13 @@ AT_ONCE = 1 << 20
 
 FEW_ENTRIES = 1 << 12
 """Entries up to which one output after the other is as fast."""
+
+DIGITS = ((32, 1 << 21), (16, 1 << 37))
+"""Bits of the digits of long values, and what the counts of a sensitive symbol add up to at most:
+then a sum of digits times counts is below 2^53, so that doubles have it exactly."""
+
+LONG_BYTES = 1 << 25
+"""Bytes of long values that are multiplied at once."""
 
 
 class FilledCounts:
@@ -147,8 +155,8 @@ class FilledCounts:
                 yield self.masses(inputs, values)
 
     def _masses_at_once(self, columns: Sequence[Entries]) -> list[list[int]] | None:
-        """The masses of each output by one product of matrices, in halves of 64 bits; None where
-        these are too small, or there are few entries.
+        """The masses of each output by products of matrices, in halves of 64 bits, or in more
+        digits where these are too small; None where there are few entries.
         """
         lengths = [len(inputs) for inputs, _ in columns]
         if sum(lengths) <= FEW_ENTRIES or self._array is None:
@@ -156,9 +164,9 @@ class FilledCounts:
         try:
             values = np.fromiter(chain.from_iterable(w for _, w in columns), np.int64)
         except OverflowError:
-            return None
+            return self._masses_of_long(columns)
         if values.max() >= LARGEST_VALUE:
-            return None
+            return self._masses_of_long(columns)
         from scipy.sparse import csc_array  # pyright: ignore[reportMissingTypeStubs]
 
         inputs = np.fromiter(chain.from_iterable(x for x, _ in columns), np.int64)
@@ -174,6 +182,29 @@ class FilledCounts:
         for upper, lower in zip(*halves, strict=True):
             pairs = zip(upper, lower, strict=True)
             masses.append([(high << HALF) + low for high, low in pairs])
+        return masses
+
+    def _masses_of_long(self, columns: Sequence[Entries]) -> list[list[int]] | None:
+        """The masses of outputs with long values, digit by digit; None where one output after the
+        other is faster, because most counts or entries are zero.
+
+        Rows with denominators of their own have a common one of thousands of bits.
+        """
+        entries = sum(len(inputs) for inputs, _ in columns)
+        if self._is_sparse or SPARSE * entries < self._width * len(columns):
+            return None
+        most = max(sum(counts) for _, counts in self._filled)
+        bits = next(bits for bits, largest in DIGITS if most < largest)
+        longest = max(max(values, default=0).bit_length() for _, values in columns)
+        places = -(-longest // bits)
+        # Of an output the digits are kept of all its entries, and of all its masses.
+        size = (self._width + len(self._counts)) * places * bits // 8
+        at_once = max(LONG_BYTES // size, 1)
+        counts = self._array.astype(np.float64)
+        masses: list[list[int]] = []
+        for start in range(0, len(columns), at_once):
+            part = columns[start : start + at_once]
+            masses += _sums_by_digits(counts, part, bits, places)
         return masses
 
     @cached_property
@@ -221,6 +252,41 @@ class FilledCounts:
             (high << HALF) + low
             for high, low in zip(upper.tolist(), lower.tolist(), strict=True)
         ]
+
+
+def _sums_by_digits(
+    counts: NDArray[np.float64], columns: Sequence[Entries], bits: int, places: int
+) -> list[list[int]]:
+    """The sums over x of count(s, x) times the entry at x, for every output and each s.
+
+    Entries have so many digits of so many bits, from the lowest on. The products of each digit are
+    added like long numbers: what exceeds a digit is carried to the next one.
+    """
+    size = places * bits // 8
+    digit = np.dtype(f"<u{bits // 8}")
+    packed = b"".join(
+        [value.to_bytes(size, "little") for _, values in columns for value in values]
+    )
+    digits = np.frombuffer(packed, dtype=digit).reshape(-1, places)
+    lengths = [len(inputs) for inputs, _ in columns]
+    inputs = np.fromiter(chain.from_iterable(x for x, _ in columns), np.int64)
+    output_of = np.repeat(np.arange(len(columns)), lengths)
+    entries = np.zeros((counts.shape[1], len(columns)))
+    carry = np.zeros((len(columns), len(counts)), dtype=np.int64)
+    found: list[NDArray[Any]] = []
+    for place in range(places):
+        entries[inputs, output_of] = digits[:, place]
+        carry += (counts @ entries).T.astype(np.int64)
+        found.append((carry & ((1 << bits) - 1)).astype(digit))
+        carry >>= bits
+    while carry.any():
+        found.append((carry & ((1 << bits) - 1)).astype(digit))
+        carry >>= bits
+    sums = np.stack(found, axis=2)
+    return [
+        [int.from_bytes(mass.tobytes(), "little") for mass in of_output]
+        for of_output in sums
+    ]
 
 
 def _batches(columns: Sequence[Entries], symbols: int) -> Iterator[Sequence[Entries]]:

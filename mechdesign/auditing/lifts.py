@@ -44,7 +44,7 @@ eps_u, 2 for eps_l and 3 for eps_ldp, so the budgets that are used are log(3/2),
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -303,6 +303,12 @@ def _json_budget(budget: float) -> float | Literal["inf"]:
 MANY_OUTPUTS = 100
 """Outputs from which those that cannot have the largest quotient are left out by doubles first."""
 
+LARGEST_ENTRY = 2**900
+"""Entries from which they are divided by the largest one: sums of doubles stay finite."""
+
+LEAST_SHARE = 2.0**-900
+"""Least share of the largest entry; all quotients of sums keep their digits."""
+
 ROUNDING = 2.0**-49
 """Two quotients in doubles, of sums of k terms, are compared wrongly only if they differ by less
 than k times this, relative: each rounds 2 k + 9 times at most, by 2^-53."""
@@ -413,10 +419,24 @@ def extreme_lifts(
     if len(chosen) > MANY_OUTPUTS:
         possible = _possible_extremes([columns[y] for y in chosen], demands)
         chosen = [chosen[place] for place in possible]
-    for y in chosen:
-        for demand in demands:
-            largest.add(output_masses(demand, *columns[y]), demand, y)
+    of_outputs = _masses_of_outputs([columns[y] for y in chosen], demands)
+    for y, of_demands in zip(chosen, of_outputs, strict=True):
+        for demand, masses in zip(demands, of_demands, strict=True):
+            largest.add(masses, demand, y)
     return largest.extremes
+
+
+def _masses_of_outputs(
+    columns: Sequence[Entries], demands: Sequence[Demand]
+) -> Iterator[list[list[int]]]:
+    """The masses of each output in turn, on the table of every demand."""
+    if len(demands) == 1:
+        for masses in demands[0].filled.masses_of_each(columns):
+            yield [masses]
+        return
+    # Masses of many outputs at once on each of thousands of tables would not fit into memory.
+    for inputs, values in columns:
+        yield [output_masses(demand, inputs, values) for demand in demands]
 
 
 def _possible_extremes(
@@ -434,7 +454,8 @@ def _possible_extremes(
     inputs = np.fromiter(chain.from_iterable(x for x, _ in columns), np.int64)
     is_possible = np.zeros(len(columns), dtype=bool)
     try:
-        values = np.fromiter(chain.from_iterable(w for _, w in columns), np.float64)
+        doubles = chain.from_iterable(_in_doubles(w) for _, w in columns)
+        values = np.fromiter(doubles, np.float64)
         width = len(demands[0].counts[0])
         entries = csc_array((values, inputs, ends), shape=(width, len(columns)))
         for demand in demands:
@@ -446,9 +467,29 @@ def _possible_extremes(
             terms = max(lengths) + len(rows)
             is_possible |= _near_extremes(masses, sums, demand, ROUNDING * terms)
     except (OverflowError, FloatingPointError):
-        # Integers beyond the largest double, or quotients next to 0.
+        # Counts beyond the largest double, or quotients next to 0.
         return range(len(columns))
     return np.flatnonzero(is_possible).tolist()
+
+
+def _in_doubles(values: Sequence[int]) -> Sequence[float]:
+    """The entries of an output, or their shares of the largest one where it is a long integer.
+
+    No lift changes when all entries are divided by the same number.
+
+    Raises
+    ------
+    FloatingPointError
+        If such a share has fewer digits than a double.
+    """
+    largest = max(values, default=0)
+    if largest < LARGEST_ENTRY:
+        return values
+    # Python rounds quotients of integers correctly.
+    shares = [value / largest for value in values]
+    if min(shares) < LEAST_SHARE:
+        raise FloatingPointError("a share of the largest entry is too small")
+    return shares
 
 
 def _product(rows: Array, entries: Any) -> Array:

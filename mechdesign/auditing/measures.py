@@ -139,12 +139,19 @@ def utility(channel: Channel, joint: Joint) -> Utility:
     low = entropy * (1.0 - SUM_ERROR)
     # For each output the masses P(x, y) in integers, and their sum.
     groups: list[Group] = []
+    # Outputs that all symbols have with one probability tell nothing: together they are one, with
+    # the sum of these probabilities. A draw from the frequencies of 5,000 symbols has 5,000 such.
+    blind = 0
     for inputs, values in columns_on(channel, joint):
+        if len(inputs) == len(weights) and min(values) == max(values):
+            blind += values[0]
         # An output that names its input leaves no uncertainty.
-        if len(inputs) > 1:
+        elif len(inputs) > 1:
             input_weights = [weights[x] for x in inputs]
             masses = list(map(mul, input_weights, values))
             groups.append((masses, sum(masses)))
+    if blind:
+        groups.append(([weight * blind for weight in weights], total * blind))
     if not groups:
         return Utility(low, entropy, 1.0)
     # H(X|Y) = sum over y and x of P(x, y) log(P(y) / P(x, y)).

@@ -116,6 +116,7 @@ class Screen:
         self._share_lower = _shares(share_lower, unit)
         (self._share_room,) = _shares([unit - sum(share_lower)], unit)
         self._share_width = np.minimum(_shares(share_spread, unit), self._share_room)
+        self._whole_width = self._width.sum(axis=1)
         terms = self._lower.shape[0] + self._lower.shape[1] + 16
         self._error = MARGIN * terms * UNIT
         self._first = FIRST
@@ -123,14 +124,19 @@ class Screen:
     def largest_lifts(self, inputs: Sequence[int], values: Sequence[int]) -> Largest:
         """Upper bounds for the output with the entries `values` at the symbols `inputs`."""
         w = np.zeros(self._lower.shape[1], dtype=Number)
-        w[list(inputs)] = _shares(values, max(values))
-        order = np.argsort(-w, kind="stable")
-        base = self._lower @ w
+        support = np.array(inputs, dtype=np.intp)
+        w[support] = _shares(values, max(values))
+        # Most outputs of long tables come from few symbols: what the others take adds nothing.
+        falling = support[np.argsort(-w[support], kind="stable")]
+        base = self._lower[:, falling] @ w[falling]
         error = self._error
-        added, at_most = self._filled(w, order)
+        added, at_most = self._filled(w, np.append(falling, np.flatnonzero(w == 0)[:1]))
         most = base + added
         most += error * (most + at_most)
-        added, at_most = self._filled(w, order[::-1])
+        if self._others_fill(support):
+            added = at_most = np.zeros_like(base)
+        else:
+            added, at_most = self._filled(w, np.argsort(w, kind="stable"))
         least = base + added
         # A probability that may be zero gives no bound: the quotient is computed exactly.
         least = np.maximum(least - error * (least + at_most), 0.0)
@@ -148,9 +154,20 @@ class Screen:
             ratio * widened,
         )
 
+    def _others_fill(self, support: NDArray[np.intp]) -> bool:
+        """Whether the symbols outside of the support fill the room of every s for sure."""
+        of_support = self._width[:, support].sum(axis=1)
+        # Both sums are wrong by less than that share of them.
+        at_least = (1.0 - self._error) * self._whole_width
+        at_least -= (1.0 + self._error) * of_support
+        return bool((at_least > self._room + self._error).all())
+
     def _filled(self, w: Array, order: NDArray[np.intp]) -> tuple[Array, Array]:
         """What the room of every s adds to P(y|s), if it fills the symbols in this order, and the
         largest entry that may be the one of the symbol that fills it.
+
+        Where the order is not one of all symbols, the entry of the last one is 0, as are those of
+        the symbols that follow.
         """
         nearly = self._room - self._error
         surely = self._room + self._error

@@ -146,7 +146,7 @@ AVERAGE_MEASURES: tuple[AverageMeasure, ...] = get_args(AverageMeasure)
 
 NO_PUBLIC_AVERAGE = (
     "a channel with an average budget has no public file or report: its budgets are functions of "
-    "the table; leave --public out"
+    "the table; leave --public (or --public-report) out"
 )
 
 

@@ -405,7 +405,7 @@ def _audit_channel(
     from mechdesign.auditing.population import set_behind
     from mechdesign.auditing.population_promise import population_promise
     from mechdesign.auditing.stated import has_table, statement_of
-    from mechdesign.report.first_screen import NO_POPULATION
+    from mechdesign.report.first_screen import no_population_of_rows
     from mechdesign.report.law_section import channel_law_lines
     from mechdesign.report.promises import (
         POPULATION_TOTAL,
@@ -460,7 +460,7 @@ def _audit_channel(
     if promise is not None and notion is not None:
         # Rows promise nothing there without a confidence level: the figures are for specialists.
         if confidence is None and channel.published is not None:
-            plain.append(NO_POPULATION)
+            plain.append(no_population_of_rows(channel))
         else:
             plain.append(population_line(promise, confidence, notion))
         if relative:

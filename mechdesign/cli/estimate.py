@@ -272,7 +272,9 @@ def _estimate_shares(
         "target": asked.target,
         "fixed_counts": fixed,
     }
-    notes = [law_estimate_note(fixed=fixed, kept=channel.keeps_law)]
+    notes = [
+        law_estimate_note(target=asked.target, fixed=fixed, kept=channel.keeps_law)
+    ]
     if channel.silent_strata:
         notes.append(silent_note(channel.silent_strata))
     if not without.are_known:

@@ -28,10 +28,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import Objective
 from mechdesign.comparison.rows import AT, Case, ComparisonRow, with_bounds
 from mechdesign.comparison.run import compare, row_of
+from mechdesign.comparison.settings import FREE
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.progress import Progress
 from mechdesign.mechanisms import OBJECTIVES
@@ -199,6 +199,10 @@ def _mechanism_of(design: Design) -> str:
     mechanism = OPTIMAL
     if design.mechanism in MECHANISMS or design.least is not None:
         mechanism = design.mechanism
+    is_free = design.least and not design.least.objective.keep_frequencies
+    if is_free and _is_of_rows(design):
+        # Ways to release rows say in their names that they leave the law open.
+        mechanism += FREE
     if design.confidence is not None:
         mechanism += f"{AT}{design.confidence.level!r}"
     return mechanism
@@ -213,12 +217,16 @@ def _arguments(
     least: dict[str, Any] = {}
     if design.least is not None:
         objective = design.least.objective
-        if _is_comparable(objective, design.channel):
-            least["keep_frequencies"] = objective.keep_frequencies
-            least["distance"] = objective.distance
-        else:
+        if not _is_comparable(objective, design):
             # `compare` would drop rules of this design, and so draw the curve of another one.
             mechanisms = []
+        elif _is_of_rows(design):
+            # Rows are changed cell by cell: as symbols of one column each would be the same or not.
+            least["release"] = design.channel.useful.columns
+            least["distance"] = objective.distance
+        else:
+            least["keep_frequencies"] = objective.keep_frequencies
+            least["distance"] = objective.distance
     if _has_optimum(design.notion, joint):
         mechanisms.append(OPTIMAL)
     budgets: dict[str, tuple[float, float]] = {}
@@ -246,7 +254,12 @@ def _has_optimum(notion: Notion, joint: Joint) -> bool:
     return True
 
 
-def _is_comparable(objective: Objective, channel: Channel) -> bool:
+def _is_of_rows(design: Design) -> bool:
+    """Whether rows of the table are released, and not one column or labels."""
+    return design.channel.published is not None
+
+
+def _is_comparable(objective: Objective, design: Design) -> bool:
     """Whether `compare` can design for this objective at other budgets.
 
     `compare` has no arguments for the least shares of symbols that stay, for forbidden
@@ -254,8 +267,8 @@ def _is_comparable(objective: Objective, channel: Channel) -> bool:
     """
     has_restrictions = objective.stay or objective.forbid or objective.constraints
     # Of rows, what was to keep the frequencies and does not has smallest groups that moved them.
-    is_row = channel.published is not None
-    has_groups = is_row and objective.keep_frequencies and not channel.keeps_law
+    moved = objective.keep_frequencies and not design.channel.keeps_law
+    has_groups = _is_of_rows(design) and moved
     return objective.name in OBJECTIVES and not has_restrictions and not has_groups
 
 

@@ -34,7 +34,7 @@ from contextlib import contextmanager
 from fractions import Fraction
 from functools import lru_cache
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     import numpy as np
@@ -219,6 +219,12 @@ LARGEST_RATIO = 0.25
 FEW_COUNTS = 64
 """Counts up to which one after the other is as fast."""
 
+AT_ONCE = 1 << 15
+"""Counts whose quantiles are found together; arrays of more do not fit into a cache."""
+
+TERMS_AT_ONCE = 8
+"""Terms of a sum that are added before its last one is looked at."""
+
 BALL_STEPS = 3
 """Most Newton steps in ball arithmetic, each of which doubles the right digits."""
 
@@ -251,28 +257,60 @@ def lower_end(
     return _proven_end(quantile, count, total, alpha, slope)
 
 
-@lru_cache(maxsize=1024)
-def lower_ends(
-    counts: tuple[int, ...], total: int, alpha: Fraction, slope: Fraction = Fraction(0)
-) -> tuple[int, ...]:
-    """`lower_end` of each of some counts, whose quantiles are found together."""
-    if len(counts) <= FEW_COUNTS:
-        return tuple(lower_end(count, total, alpha, slope) for count in counts)
+class RowOfCounts(NamedTuple):
+    """Some counts of one total, whose lower ends have the level alpha + slope p."""
+
+    counts: tuple[int, ...]
+    total: int
+    alpha: Fraction
+    slope: Fraction
+
+
+def ends_of_rows(rows: Sequence[RowOfCounts]) -> list[tuple[int, ...]]:
+    """`lower_end` of each count of each row; quantiles of many rows are found together."""
+    ends: list[tuple[int, ...]] = []
+    start = 0
+    size = 0
+    for i, row in enumerate(rows):
+        size += len(row.counts)
+        if size >= AT_ONCE or i + 1 == len(rows):
+            ends += _ends_of_batch(rows[start : i + 1], size)
+            start = i + 1
+            size = 0
+    return ends
+
+
+def _ends_of_batch(rows: Sequence[RowOfCounts], size: int) -> list[tuple[int, ...]]:
+    """`ends_of_rows` of rows that have so many counts together."""
+    if size <= FEW_COUNTS:
+        return [
+            tuple(lower_end(count, *row[1:]) for count in row.counts) for row in rows
+        ]
     # The command line reads budgets with this module, and must not wait for NumPy.
     import numpy as np
 
     # Those of which many terms would have to be summed are found one by one.
-    summed = [count for count in counts if not _is_integrated(count, total)]
-    found = _quantiles(np.array(summed, dtype=np.float64), total, alpha, slope)
-    quantiles = dict(zip(summed, found.tolist(), strict=True))
-    ends: list[int] = []
-    for count in counts:
-        quantile = quantiles.get(count, math.nan)
-        if 0.0 < quantile < 1.0:
-            ends.append(_proven_end(quantile, count, total, alpha, slope))
-        else:
-            ends.append(lower_end(count, total, alpha, slope))
-    return tuple(ends)
+    summed: list[tuple[int, int, float, float]] = []
+    for row in rows:
+        alpha = float(row.alpha)
+        slope = float(row.slope)
+        for count in row.counts:
+            if not _is_integrated(count, row.total):
+                summed.append((count, row.total, alpha, slope))
+    found = iter(_quantiles(*np.array(summed, dtype=np.float64).reshape(-1, 4).T))
+    ends: list[tuple[int, ...]] = []
+    for row in rows:
+        of_row: list[int] = []
+        for count in row.counts:
+            quantile = math.nan
+            if not _is_integrated(count, row.total):
+                quantile = float(next(found))
+            if 0.0 < quantile < 1.0:
+                of_row.append(_proven_end(quantile, count, *row[1:]))
+            else:
+                of_row.append(lower_end(count, *row[1:]))
+        ends.append(tuple(of_row))
+    return ends
 
 
 def _is_integrated(count: int, total: int) -> bool:
@@ -284,8 +322,8 @@ def _proven_end(
     quantile: float, count: int, total: int, alpha: Fraction, slope: Fraction
 ) -> int:
     """The end next to a quantile, whatever its error: it is proven, or else found by bisection."""
-    # The multiple of 2**-60 next to the quantile, inside (0, 1).
-    end = min(max(round(Fraction(quantile) * SCALE), 1), SCALE - 1)
+    # The multiple of 2**-60 next to the quantile, inside (0, 1); the product is exact.
+    end = min(max(round(quantile * SCALE), 1), SCALE - 1)
     for _ in range(BALL_STEPS):
         end, proven = _newton_end(end, count, total, alpha, slope)
         if proven:
@@ -332,26 +370,27 @@ def _large_quantile(count: int, total: int, alpha: Fraction, slope: Fraction) ->
     return p
 
 
-def _quantiles(counts: Array, total: int, alpha: Fraction, slope: Fraction) -> Array:
+def _quantiles(counts: Array, totals: Array, alphas: Array, slopes: Array) -> Array:
     """`_quantile` of each count, by the same steps; no number for a count of 0."""
     import numpy as np
 
-    rest = total - counts
-    top = math.lgamma(total + 1)
+    rest = totals - counts
     choose = np.array(
         [
-            top - math.lgamma(count + 1) - math.lgamma(total - count + 1)
-            for count in counts.tolist()
+            math.lgamma(total + 1) - math.lgamma(count + 1) - math.lgamma(other + 1)
+            for total, count, other in zip(
+                totals.tolist(), counts.tolist(), rest.tolist(), strict=True
+            )
         ]
     )
     with np.errstate(all="ignore"):
-        p = counts / (total + 1)
-        z = np.sqrt(-2.0 * np.log(2.0 * (float(alpha) + float(slope) * p)))
+        p = counts / (totals + 1)
+        z = np.sqrt(-2.0 * np.log(2.0 * (alphas + slopes * p)))
         p = p * np.exp(-z * np.sqrt((1.0 - p) / counts))
         for _ in range(FLOAT_STEPS):
             terms = _all_falling_terms(counts, rest, p / (1 - p))
             first = choose + counts * np.log(p) + rest * np.log1p(-p)
-            level = np.log(float(alpha) + float(slope) * p)
+            level = np.log(alphas + slopes * p)
             step = -(first + np.log(terms) - level) * terms / counts
             p = p * np.exp(step)
             # Comparisons with what is no number are false.
@@ -364,14 +403,27 @@ def _all_falling_terms(counts: Array, rest: Array, odds: Array) -> Array:
     """`_falling_terms` of each count."""
     import numpy as np
 
+    sums = np.ones(len(counts))
+    # The counts whose sums go on.
+    places = np.arange(len(counts))
     term = np.ones(len(counts))
     terms = np.ones(len(counts))
     k = 0
-    while (term > LAST_TERM * terms).any():
+    while len(places):
         k += 1
         term = term * (odds * (rest - k + 1) / (counts + k))
         terms = terms + term
-    return terms
+        if k % TERMS_AT_ONCE:
+            continue
+        goes_on = term > LAST_TERM * terms
+        sums[places] = terms
+        places = places[goes_on]
+        term = term[goes_on]
+        terms = terms[goes_on]
+        counts = counts[goes_on]
+        rest = rest[goes_on]
+        odds = odds[goes_on]
+    return sums
 
 
 def _falling_terms(count: int, rest: int, odds: float) -> float:
@@ -399,10 +451,11 @@ def _newton_end(
     c = count / p + (total - count) / (1 - p) at the worst such point. So Taylor's remainder is at
     most c density t^2 while |t| c <= 1/2 (Cauchy's form).
     """
-    from flint import arb
+    from flint import arb, ctx
 
     bits = NEWTON_BITS + total.bit_length()  # the logarithms lose as many bits
-    with precision(bits):
+    # `precision`, without its generator, which takes a tenth of the time of an end.
+    with _precision_lock, ctx.workprec(bits):
         # The end is the zero of excess(p) = tail(p) - alpha - slope p, whose derivative is `rise`.
         tail, density = _tail(k, count, total, bits)
         slope_ball = arb(slope.numerator) / slope.denominator
@@ -500,12 +553,16 @@ def _tail(k: int, count: int, total: int, bits: int) -> tuple[Any, Any]:
     rounded down. While every ratio of terms is below 1, each of the m terms is short by at most
     m units, and the terms after the last add at most m / (1 - ratio).
     """
-    from flint import arb
+    from flint import arb, fmpz
 
     p = arb(k) / SCALE
     rest = total - count
     logs = p.log() * count + (1 - p).log() * rest
-    choose = arb(total + 1).lgamma() - arb(count + 1).lgamma() - arb(rest + 1).lgamma()
+    choose = (
+        _log_factorial(total, bits)
+        - _log_factorial(count, bits)
+        - _log_factorial(rest, bits)
+    )
     first = (logs + choose).exp()
     density = first * count / p  # of the beta distribution: d tail / d p
     # The ratio of consecutive terms is numerator / denominator.
@@ -519,9 +576,12 @@ def _tail(k: int, count: int, total: int, bits: int) -> tuple[Any, Any]:
         tail = _integrated_tail(k, count, total, bits)
         if tail is not None:
             return density * tail, density
-    unit = 1 << (bits + GUARD_BITS)
+    # The integers of FLINT are as exact as those of Python, and faster.
+    unit = fmpz(1) << (bits + GUARD_BITS)
     term = unit
-    terms = 0
+    terms = fmpz(0)
+    numerator = fmpz(numerator)
+    denominator = fmpz(denominator)
     m = 0
     while term:
         terms += term
@@ -534,6 +594,17 @@ def _tail(k: int, count: int, total: int, bits: int) -> tuple[Any, Any]:
     low = arb(terms) / unit
     high = arb(terms + error) / unit
     return first * low.union(high), density
+
+
+@lru_cache(maxsize=4096)
+def _log_factorial(n: int, bits: int) -> Any:
+    """A ball around log n!, with the precision of so many bits, which is that of the caller.
+
+    All cells of a row share that of their total, and both ends of a cell those of its counts.
+    """
+    from flint import arb
+
+    return arb(n + 1).lgamma()
 
 
 def _integrated_tail(k: int, count: int, total: int, bits: int) -> Any | None:

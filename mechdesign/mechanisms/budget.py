@@ -78,6 +78,10 @@ SMALLEST = -4
 LARGEST_STEP = 6 * DECADE + 6000
 """The step of 700 nats, the largest possible budget."""
 
+LATE_FACTORS = (2, 2, 4, 16, 256)
+"""Factors of a budget that keeps too little once the time is over, one after the other, so that few
+designs overrun the limit."""
+
 KEPT_AT = "kept_at"
 KEPT_LESS_AT = "kept_less_at"
 """Keys of the certificate of such a design: the budget, and the largest budget that provably keeps
@@ -111,7 +115,7 @@ class BudgetScale(Generic[KeptT]):
         Only every so many-th step is tried: 10 leaves budgets of three digits.
     end : float
         When the search for smaller budgets ends, on the clock of `time.process_time`. The search
-        for one that keeps the share has no end.
+        for one that keeps the share has no end, but larger steps from then on.
     of, kind : str
         What the share is one of, and what the designs are, in words.
     """
@@ -138,13 +142,14 @@ class BudgetScale(Generic[KeptT]):
     def smallest_step(self) -> int:
         """The smallest step whose design keeps the share; one beyond the scale if none does.
 
-        Doubling or halving from 1 nat brackets it. Invariant: `low` keeps less and `high` enough,
-        where the steps just outside the scale count as tried.
+        Doubling or halving from 1 nat brackets it, and after the end `LATE_FACTORS`. Invariant:
+        `low` keeps less and `high` enough, where the steps just outside the scale count as tried.
         """
         grain = self._grain
         low = -grain
         high = LARGEST_STEP + grain
         epsilon = 1.0
+        late = 0
         while high - low > grain:
             if high <= LARGEST_STEP and time.process_time() >= self._end:
                 self.in_time = False
@@ -161,7 +166,12 @@ class BudgetScale(Generic[KeptT]):
                 epsilon /= 2
             else:
                 low = step
-                epsilon *= 2
+                if time.process_time() < self._end:
+                    epsilon *= 2
+                else:
+                    # From the last factor every budget comes to the end of the scale.
+                    epsilon *= LATE_FACTORS[min(late, len(LATE_FACTORS) - 1)]
+                    late += 1
         return high
 
     def _between(self, low: int, high: int) -> int:
@@ -280,7 +290,8 @@ def keeping(
     scale = BudgetScale(optima.designed, share, end=end)
     step = scale.smallest_step()
     if step > LARGEST_STEP:
-        _refuse(scale.designs[LARGEST_STEP], share, value)
+        is_late = time.process_time() >= end
+        _refuse(scale.designs[LARGEST_STEP], share, value, is_late=is_late)
     too_small = scale.largest_where(lambda design: _keeps_less(design, share))
     return _with_answer(scale.designs[step], scale, step, too_small)
 
@@ -400,15 +411,20 @@ class _Optima:
         return design
 
 
-def _refuse(largest: Design, share: Fraction, value: object) -> NoReturn:
-    """Raise NotPrivate: not even the largest budget was found to keep the share."""
+def _refuse(
+    largest: Design, share: Fraction, value: object, *, is_late: bool
+) -> NoReturn:
+    """Raise NotPrivate: not even the largest budget was found to keep the share.
+
+    `is_late` is whether the time of all budgets is over.
+    """
     if _keeps_less(largest, share):
         most = at_most(100 * (largest.certificate.upper_bound_nmi or 0.0))
         raise NotPrivate(
             f"no budget keeps {value} of the information: with 700 nats no channel "
             f"keeps above {most} % (proven)"
         )
-    if largest.certificate.details.get("status") == "time_limit":
+    if is_late or largest.certificate.details.get("status") == "time_limit":
         # That is a fact about the search, and none about the budgets.
         raise SolverFailure(
             f"the time limit was over before a budget was found that keeps {value} of the "

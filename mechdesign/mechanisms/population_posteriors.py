@@ -67,13 +67,13 @@ def uncertain_set(
         sides = allowed_sides(joint.sensitive, notion)
         most = np.array([high_bound(upper, 0.0) for _, upper in sides])
         least = np.array([_least_factor(lower) for lower, _ in sides])
-    lower = [[_below(end, SCALE) for end in row] for row in populations.lower]
-    upper = [[quotient_above(end, SCALE) for end in row] for row in populations.upper]
+    lower = _ends_below(populations.lower)
+    upper = _ends_above(populations.upper)
     if populations.rest:
         # Unseen symbols are released with P(y), which is w = 1 for the posterior: the last column.
-        for low, high, rest in zip(lower, upper, populations.rest, strict=True):
-            low.append(_below(0, SCALE))
-            high.append(quotient_above(rest, SCALE))
+        rest = _ends_above([populations.rest]).T
+        lower = np.hstack([lower, np.zeros_like(rest)])
+        upper = np.hstack([upper, rest])
     share_lower = [
         _below(*share.as_integer_ratio()) for share in populations.share_lower
     ]
@@ -82,8 +82,8 @@ def uncertain_set(
     ]
     return UncertainSet(
         joint.p_x,
-        np.array(lower),
-        np.array(upper),
+        lower,
+        upper,
         np.array(share_lower),
         np.array(share_upper),
         ratio=high_bound(limits.ratio, 0.0),
@@ -134,6 +134,23 @@ class PopulationFunction:
 def _below(numerator: int, denominator: int) -> float:
     """The quotient as a double, rounded down."""
     return -quotient_above(-numerator, denominator)
+
+
+def _ends_below(ends: Sequence[Sequence[int]]) -> Array:
+    """Ends in units of 1 / `SCALE` as doubles, rounded down."""
+    exact = np.array(ends, dtype=np.int64)
+    nearest = exact.astype(np.float64)
+    # The nearest double is an integer of at most 2^60, so that the way back is exact.
+    is_above = nearest.astype(np.int64) > exact
+    return np.where(is_above, np.nextafter(nearest, -np.inf), nearest) / SCALE
+
+
+def _ends_above(ends: Sequence[Sequence[int]]) -> Array:
+    """Ends in units of 1 / `SCALE` as doubles, rounded up."""
+    exact = np.array(ends, dtype=np.int64)
+    nearest = exact.astype(np.float64)
+    is_below = nearest.astype(np.int64) < exact
+    return np.where(is_below, np.nextafter(nearest, np.inf), nearest) / SCALE
 
 
 def within_reach(uncertain: UncertainSet, reach: float) -> UncertainSet:

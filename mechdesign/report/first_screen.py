@@ -121,10 +121,9 @@ MOST_LINES = 25
 
 FULL = "All sections:  --full"
 
-NO_POPULATION = (
-    "Population: promised for the records of this table alone; "
-    "--confidence 0.95 protects others."
-)
+NO_POPULATION = "Population: promised for the records of this table alone."
+
+PROTECTS_OTHERS = "--confidence 0.95 protects others."
 
 NO_NUMBERS = "Population: unknown, because the table has no numbers of records."
 
@@ -263,12 +262,12 @@ def _unit(design: Design) -> str:
 def _population_text(design: Design) -> str:
     """The promise for the population that the records are a sample of, or why there is none."""
     population = design.population
-    if population is None and design.channel.useful.people is not None:
-        return NO_POPULATION_OF_PEOPLE
     table = design.channel.joint
     has_numbers = table is None or table.is_counts
-    if population is None and design.channel.published is not None and has_numbers:
-        return NO_POPULATION
+    is_of_people = design.channel.useful.people is not None
+    of_rows = is_of_people or (design.channel.published is not None and has_numbers)
+    if population is None and of_rows:
+        return no_population_of_rows(design.channel)
     if population is None:
         joint = design.channel.joint
         if joint is not None and joint.sensitive.protects_columns:
@@ -284,6 +283,28 @@ def _population_text(design: Design) -> str:
     if design.confidence is None and _takes_confidence(design):
         return f"{text.removesuffix('.')}; --confidence 0.95 protects it."
     return text
+
+
+def no_population_of_rows(channel: Channel) -> str:
+    """That a release of rows promises nothing for the population, and the option that would, where
+    a design with the same promise and objective can have it.
+    """
+    if channel.useful.people is not None:
+        return NO_POPULATION_OF_PEOPLE
+    record = channel.record
+    sensitive = channel.sensitive
+    # What boxes do not have (`mechanisms.combinations`).
+    is_special = bool(record.after or record.averages or record.budgets)
+    if sensitive is not None and sensitive.protects_columns:
+        is_special = True
+    objective = record.objective
+    if objective is not None:
+        has_limits = objective.stay or objective.forbid or objective.constraints
+        if objective.name != "truth" or has_limits:
+            is_special = True
+    if is_special:
+        return NO_POPULATION
+    return f"{NO_POPULATION.removesuffix('.')}; {PROTECTS_OTHERS}"
 
 
 def _takes_confidence(design: Design) -> bool:

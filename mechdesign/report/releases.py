@@ -247,7 +247,7 @@ def column_frequencies_record(frequencies: ColumnFrequencies) -> dict[str, Any]:
     }
 
 
-def law_estimate_note(*, fixed: bool, kept: bool) -> str:
+def law_estimate_note(*, target: str, fixed: bool, kept: bool) -> str:
     """What the shares of released rows rest on."""
     if not kept:
         text = (
@@ -264,6 +264,11 @@ def law_estimate_note(*, fixed: bool, kept: bool) -> str:
         counts = (
             "Its counts were fixed: they are exactly the table's, and the errors are those of the "
             "sample alone."
+        )
+    if target != POPULATION:
+        counts = (
+            "Its counts were fixed, so that nothing but rounding separates these shares from those "
+            "of the records themselves."
         )
     if not fixed:
         counts = (

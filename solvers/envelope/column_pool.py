@@ -128,9 +128,12 @@ class ColumnPool:
         if not len(points):
             return
         costs = self._cost(points)
+        all_points = Points.concatenate([self.points, points])
+        all_costs = np.concatenate([self.costs, costs])
         self.master.add(points, costs)
-        self.points = Points.concatenate([self.points, points])
-        self.costs = np.concatenate([self.costs, costs])
+        # Nothing is computed from here on, so that Ctrl-C does not come in between.
+        self.points = all_points
+        self.costs = all_costs
         self.added += len(points)
 
     def reduced_costs(self, points: Points, prices: Array) -> Array:
@@ -154,13 +157,17 @@ class ColumnPool:
         reduced[in_use] = -np.inf
         most = max(THIN_TO * n + FEWEST_THINNED // 2, int(np.count_nonzero(in_use)))
         kept = np.sort(np.argsort(reduced, kind="stable")[:most])
-        self.master.keep(kept)
-        self.points = self.points.take(kept)
-        self.costs = self.costs[kept]
+        kept_points = self.points.take(kept)
+        kept_costs = self.costs[kept]
         # Columns added since have no weight.
         weights = np.zeros(int(kept[-1]) + 1)
         weights[: len(self.weights)] = self.weights[: len(weights)]
-        self.weights = weights[kept]
+        kept_weights = weights[kept]
+        self.master.keep(kept)
+        # As in `append`: weights of other columns would be a wrong answer.
+        self.points = kept_points
+        self.costs = kept_costs
+        self.weights = kept_weights
 
     def is_usable(self, solution: MasterSolution) -> bool:
         """Whether a solution claims to be optimal and has the right shape."""

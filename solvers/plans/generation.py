@@ -108,6 +108,8 @@ class Generation:
         self._keys = np.zeros(0, np.int64)
         self._order: list[Indices] = []
         self.rounds = 0
+        # Whether `grow` ended before cost and bound met, for want of time or of rounds.
+        self.ended_early = False
         if problem.stay is not None:
             # They carry flow in every plan, and so do not wait for a price.
             _, rows, columns = np.intersect1d(
@@ -185,11 +187,14 @@ class Generation:
         proof: OutputPrices | None = None
         clean = stuck = False
         last: Solved | None = None
+        self.ended_early = False
         while True:
             try:
                 # Interior plans keep a trace of every slack; the last word has a vertex.
                 solved = self.solve(clock, to_vertex=stuck)
             except OutOfTime:
+                # Time may be left, but not enough for the next program.
+                self.ended_early = True
                 break
             clean = solved.slack <= NO_SLACK * mass
             most = ENTERING if clean else 2 * ENTERING
@@ -207,7 +212,10 @@ class Generation:
                 if report is not None:
                     report(solved.cost, bound)
                 close = solved.cost - bound <= gap * max(solved.cost, gap * mass)
-                if close or self.rounds >= rounds or clock() <= 0.0:
+                if close:
+                    break
+                if self.rounds >= rounds or clock() <= 0.0:
+                    self.ended_early = True
                     break
             entering = priced.entering
             if not self.add(entering.rows, entering.columns):

@@ -38,6 +38,12 @@ function of slope 1/100 (the flattest that is used) makes out of it."""
 FLATTEST = 1e-2
 """Rows are joined where the slope of one in the other is at least this, and at most its inverse."""
 
+PROBES = 8
+"""Places at which rows are compared first: rows that agree there without being affine are few."""
+
+FIRST_ROWS = 16
+"""Rows that there is a place for at first."""
+
 ON_LIMIT = 1e-12
 """A mean that exceeds its limit by this, relative, is on it, up to rounding."""
 
@@ -228,6 +234,13 @@ class _Rows:
         self._shares = shares
         self._margin = margin
         self._values: list[Array] = []
+        # Of each row the places of its least and its largest value, and both, with some values at
+        # fixed places: rows of which another one is no affine function mostly show it there.
+        size = len(shares)
+        self._probes = np.unique(np.linspace(0, size - 1, PROBES).astype(np.int64))
+        self._seen = np.zeros((0, len(self._probes)))
+        self._ends = np.zeros((0, 2), np.int64)
+        self._end_values = np.zeros((0, 2))
         # Ends of each row, as they are and drawn in.
         self._true: list[tuple[float, float]] = []
         self._drawn: list[tuple[float, float]] = []
@@ -324,8 +337,8 @@ class _Rows:
         """
         if true[0] <= 0.0 and math.isinf(true[1]):
             return
-        for j, there in enumerate(self._values):
-            slope, offset = _affine(there, values)
+        for j in self._candidates(values).tolist():
+            slope, offset = _affine(self._values[j], values)
             if FLATTEST <= abs(slope) <= 1.0 / FLATTEST:
                 # Drawn in first: a limit of one lift may be the end 0 of another, and a share of 0
                 # would be no margin.
@@ -333,11 +346,42 @@ class _Rows:
                     least, most = sorted((end - offset) / slope for end in own)
                     ends[j] = (max(ends[j][0], least), min(ends[j][1], most))
                 return
-        self._values.append(values)
+        self._note(values)
         self._true.append(true)
         self._drawn.append(drawn)
         self._sources.append(source)
         self._units.append(unit)
+
+    def _note(self, values: Array) -> None:
+        """Keep a row, with what `_candidates` reads of it."""
+        j = len(self._values)
+        if j == len(self._seen):
+            # Twice as many places at a time, so that many rows are not copied for each of them.
+            more = max(j, FIRST_ROWS)
+            self._seen = np.pad(self._seen, ((0, more), (0, 0)))
+            self._ends = np.pad(self._ends, ((0, more), (0, 0)))
+            self._end_values = np.pad(self._end_values, ((0, more), (0, 0)))
+        self._values.append(values)
+        self._seen[j] = values[self._probes]
+        self._ends[j] = (values.argmin(), values.argmax())
+        self._end_values[j] = values[self._ends[j]]
+
+    def _candidates(self, values: Array) -> Indices:
+        """The rows, ascending, that these values may be an affine function of: all that `_affine`
+        finds, and few others.
+        """
+        n = len(self._values)
+        low, high = self._end_values[:n].T
+        of_low, of_high = values[self._ends[:n]].T
+        span = high - low
+        slope = np.zeros(n)
+        np.divide(of_high - of_low, span, out=slope, where=span > 0.0)
+        offset = of_low - slope * low
+        there = offset[:, None] + slope[:, None] * self._seen[:n]
+        errors = np.abs(values[self._probes] - there).max(axis=1)
+        # Twice the tolerance, for the rounding of this sum in another order.
+        most = 2.0 * AFFINE * np.maximum(np.abs(offset), max(float(values.max()), 1.0))
+        return np.flatnonzero((span > 0.0) & (errors <= most))
 
     def finished(self, n: int, ratio: float, penalty: PlanPenalty) -> Ranges:
         """All rows, with the ends for programs and for proofs."""

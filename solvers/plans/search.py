@@ -60,6 +60,10 @@ LONG_START = 0.97
 """Share of the time that the blocks may take where none comes: larger blocks gain more than
 sweeps."""
 
+ALL_ENTRIES = 4_000_000
+"""Limits of pairs up to which a program has all pairs: after an earlier release there are thousands
+of limits, and 20 million entries of 10,000 pairs took 5 GB."""
+
 FEW_PAIRS = 2000
 """Up to so many pairs of a block, a program of all of them is faster than one that grows."""
 
@@ -287,8 +291,7 @@ class Stratum:
         """Find the plan."""
         limit = self.clock()
         whole = self.whole()
-        pairs = len(whole.inputs) * len(whole.outputs)
-        if pairs <= ALL_PAIRS:
+        if _has_few_pairs(whole):
             self._take(
                 self._in_time(whole, lambda _: self._solve_all(whole), self.deadline)
             )
@@ -362,13 +365,7 @@ class Stratum:
             self._reserved = max(seconds, SHORTEST)
 
     def _solve_all(self, group: Group) -> Flows:
-        """The best plan of a group over all its pairs."""
-        generation = Generation(self.problem, group, elastic=False)
-        generation.add(*all_pairs(self.problem, group))
-        return generation.flows(generation.solve(self.deadline), -math.inf)
-
-    def _solve_at_once(self, group: Group) -> Flows:
-        """The same of a block, in the quickest way."""
+        """The best plan of a group over all its pairs, in the quickest way."""
         generation = Generation(self.problem, group, elastic=False)
         generation.add(*all_pairs(self.problem, group))
         return generation.flows(generation.solve_at_once(self.deadline), -math.inf)
@@ -527,7 +524,7 @@ class Stratum:
     def _solve_block(self, group: Group, clock: Clock) -> Flows:
         """The plan of one block."""
         if len(group.inputs) * len(group.outputs) <= FEW_PAIRS:
-            return self._solve_at_once(group)
+            return self._solve_all(group)
         near, rounds = NEAR, BLOCK_ROUNDS
         if len(self.outputs) > LARGEST_PROGRAM:
             near, rounds = LONG_NEAR, LONG_BLOCK_ROUNDS
@@ -604,7 +601,7 @@ class Stratum:
 
     def _solve_group(self, group: Group, rows: Indices, columns: Indices) -> Flows:
         """A better plan of a group, from the pairs that it uses now."""
-        if len(group.inputs) * len(group.outputs) <= ALL_PAIRS:
+        if _has_few_pairs(group):
             return self._solve_all(group)
         generation = Generation(self.problem, group, elastic=False)
         generation.add(
@@ -655,7 +652,7 @@ class Stratum:
             self.rows = self.columns = np.zeros(0, np.int64)
             self.flows = np.zeros(0)
             self._take(found)
-        self.ended_early = self.clock() <= 0.0
+        self.ended_early = generation.ended_early
         return True
 
     def _take(self, found: Flows) -> None:
@@ -698,6 +695,12 @@ class Stratum:
             self._prices.compared[:, group.outputs],
             self._prices.forms[:, group.outputs],
         )
+
+
+def _has_few_pairs(group: Group) -> bool:
+    """Whether all pairs of a group, with their limits, make a program of moderate size."""
+    pairs = len(group.inputs) * len(group.outputs)
+    return pairs <= ALL_PAIRS and pairs * len(group.ranges.limited) <= ALL_ENTRIES
 
 
 def _keeps_limits(found: Flows) -> bool:

@@ -8,6 +8,7 @@ import threading
 import time
 from itertools import count
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from solvers import (
     Polytope,
     Progress,
     lower_envelope,
+    programs,
 )
 from solvers.pricing.concave import ConcaveSearch
 from solvers.programs import HighsMaster
@@ -77,6 +79,45 @@ def test_ctrl_c_at_a_report(k, workers):
     assert found.bound <= best.value
     assert found.value >= best.bound
     assert found.value <= seen[-1].value
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("change", ["addCols", "deleteCols"])
+def test_ctrl_c_between_two_updates_of_the_columns(monkeypatch, change, k, when):
+    """Before or after the k-th change of the program in HiGHS, which the pool has not made yet.
+
+    The last program then had other columns than the pool: a ValueError, or weights of others.
+    """
+    polytope, target = lifts(5, 40, 0.4)
+    # Columns are deleted at nearly every round.
+    monkeypatch.setattr("solvers.envelope.column_pool.THIN_FROM", 1)
+    monkeypatch.setattr("solvers.envelope.column_pool.THIN_TO", 0)
+    monkeypatch.setattr("solvers.envelope.column_pool.FEWEST_THINNED", 20)
+    left = k
+    made = programs.highs_with
+
+    def interrupted(highs: Any) -> Any:
+        original = getattr(highs, change)
+
+        def changed(*given: Any) -> None:
+            nonlocal left
+            # The two sides of the price box are no columns of the pool.
+            left -= highs.getNumCol() > 2 * len(target)
+            if left == 0 and when == "before":
+                raise KeyboardInterrupt
+            original(*given)
+            if left == 0:
+                raise KeyboardInterrupt
+
+        setattr(highs, change, changed)
+        return highs
+
+    monkeypatch.setattr(programs, "highs_with", lambda way: interrupted(made(way)))
+    found = lower_envelope(polytope, target, method="columns", gap=1e-9)
+    assert left == 0
+    assert found.status is EnvelopeStatus.INTERRUPTED
+    assert_envelope(found, polytope, target)
 
 
 @pytest.fixture

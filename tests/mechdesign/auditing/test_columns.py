@@ -64,14 +64,21 @@ def test_masses_of_a_table_that_is_mostly_empty_are_exact(data):
         assert filled.masses(inputs, values) == wanted
 
 
-@pytest.mark.parametrize("most", [2**20, 2**62])
+@pytest.mark.parametrize("most", [2**20, 2**62, 2**64 - 1, 3**500])
+@pytest.mark.parametrize("largest_count", [2**12, 2**24])
 @pytest.mark.parametrize("is_sparse", [False, True])
-def test_masses_of_many_outputs_come_from_few_products(monkeypatch, most, is_sparse):
-    """One output after the other only where the entries do not fit into halves."""
+def test_masses_of_many_outputs_come_from_few_products(
+    monkeypatch, most, largest_count, is_sparse
+):
+    """One output after the other only where the entries do not fit into halves, and most counts
+    are zero. Counts decide how many bits the digits of longer entries have.
+    """
     rng = np.random.default_rng(0)
     width = 16 * WIDTH
     counts = np.zeros((12, width), np.int64)
-    counts[np.arange(width) % 12, np.arange(width)] = rng.integers(1, 2**20, width)
+    counts[np.arange(width) % 12, np.arange(width)] = rng.integers(
+        1, largest_count, width
+    )
     if not is_sparse:
         counts += 1
     filled = columns.FilledCounts(counts.tolist())
@@ -96,9 +103,10 @@ def test_masses_of_many_outputs_come_from_few_products(monkeypatch, most, is_spa
     )
     # In batches of some outputs each.
     monkeypatch.setattr(columns, "AT_ONCE", 10_000)
+    monkeypatch.setattr(columns, "LONG_BYTES", 500_000)
     assert list(filled.masses_of_each(outputs)) == wanted
     fits = most < columns.LARGEST_VALUE
-    assert (not one_by_one) if fits else one_by_one
+    assert bool(one_by_one) == (is_sparse and not fits)
 
 
 def test_the_largest_sums_that_halves_may_have_fit_into_64_bits(monkeypatch):

@@ -16,7 +16,6 @@ from mechdesign.auditing.lifts import (
     Demand,
     LargestQuotients,
     extreme_lifts,
-    output_masses,
     smallest_budgets,
 )
 from mechdesign.auditing.population_extremes import Population
@@ -88,10 +87,11 @@ def test_the_largest_probability_of_an_output_over_a_box():
 @given(
     seed=st.integers(0, 10**6),
     size=st.sampled_from([4, 2**40, 2**62, 10**200]),
+    factor=st.sampled_from([1, 7**400]),
     secrets=st.integers(1, 4),
 )
 @settings(max_examples=scaled(150), deadline=None)
-def test_outputs_left_out_by_doubles_are_no_extremes(seed, size, secrets):
+def test_outputs_left_out_by_doubles_are_no_extremes(seed, size, factor, secrets):
     """Against all outputs compared in integers; small entries make ties, and lifts of 0."""
     rng = random.Random(seed)
     n = rng.randint(1, 5)
@@ -101,7 +101,7 @@ def test_outputs_left_out_by_doubles_are_no_extremes(seed, size, secrets):
     for _ in range(rng.randint(1, 30)):
         inputs = sorted(rng.sample(range(n), rng.randint(0, n)))
         near = rng.choice((1, 2, size // 2))
-        values = [near + rng.randint(0, 2) for _ in inputs]
+        values = [factor * (near + rng.randint(0, 2)) for _ in inputs]
         columns.append((inputs, values))
     lower = tuple(rng.choice((0.5, 1.0)) for _ in range(secrets))
     sums = [sum(row) for row in counts]
@@ -116,13 +116,24 @@ def test_few_outputs_of_many_are_compared_in_integers():
     rng = random.Random(3)
     columns = [((0, 1), (rng.randint(1, 999), 500)) for _ in range(4000)]
     compared = []
+    add = lifts.LargestQuotients.add
 
-    def masses(demand, inputs, values):
-        compared.append(values)
-        return output_masses(demand, inputs, values)
+    def counted(largest, masses, demand, y):
+        compared.append(y)
+        add(largest, masses, demand, y)
 
     budgets = (0.5, 0.5)
     table = Demand(((3, 1), (1, 2)), (4, 3), ("s", "t"), budgets, budgets, 1.0)
-    with mock.patch.object(lifts, "output_masses", masses):
+    with mock.patch.object(lifts.LargestQuotients, "add", counted):
         extreme_lifts(columns, [table])
     assert 0 < len(compared) < 40
+    # Entries of thousands of bits, as of rows with denominators of their own, are no exception.
+    few = list(compared)
+    compared.clear()
+    factor = 3**700
+    long = [
+        (inputs, [factor * value for value in values]) for inputs, values in columns
+    ]
+    with mock.patch.object(lifts.LargestQuotients, "add", counted):
+        extreme_lifts(long, [table])
+    assert compared == few

@@ -8,6 +8,7 @@ import math
 import random
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from mechdesign.auditing.population import audit_population, failing_outputs
 from mechdesign.auditing.population_extremes import (
     OutputBounds,
     Population,
+    Screen,
     largest_bound,
 )
 from mechdesign.auditing.population_promise import population_promise
@@ -138,6 +140,27 @@ def test_the_largest_extremes_are_among_the_contenders(
                 assert Fraction(*bound.as_integer_ratio()) >= Fraction(
                     *quotient.quotient
                 )
+
+
+def test_a_bound_looks_at_the_symbols_of_its_output(monkeypatch) -> None:
+    """However many others there are: they take what is left, and add nothing."""
+    looked_at: list[int] = []
+    filled = Screen._filled
+
+    def counted(self: Screen, w: Any, order: Any) -> Any:
+        looked_at.append(len(order))
+        return filled(self, w, order)
+
+    monkeypatch.setattr(Screen, "_filled", counted)
+    for symbols in (20, 40, 80):
+        looked_at.clear()
+        counts = [[50 + (s + x) % 7 for x in range(symbols)] for s in range(3)]
+        joint = Joint.from_counts(counts)
+        screen = Population(confidence_set(joint)).screen
+        found = screen.largest_lifts((4, 2, 7), (5, 9, 1))
+        assert all(math.isfinite(bound) for bound in found)
+        # The output's own symbols and one of the others.
+        assert looked_at == [4]
 
 
 def test_few_outputs_of_many_are_computed_in_integers(monkeypatch) -> None:

@@ -199,6 +199,8 @@ def test_posterior_draws_and_parquet(run, folder, channel, released):
         (("--level", "x"), "--level ('x') must be a positive number"),
         (("--by", "job"), "--by 'job' is the released column itself"),
         (("--by", "street"), "there is no column 'street'"),
+        (("--by", "town,street"), "there is no column 'street'"),
+        (("--by", "town,id"), "--by 'town,id' names 2 columns"),
         (("--by", "town", "--identity", "id"), "leave the identity (--identity) out"),
         (("--identity", "town"), "its identifier had another symbol"),
         (("--csv", "--json"), "--csv and --json both claim standard output"),

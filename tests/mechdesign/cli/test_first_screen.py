@@ -253,6 +253,46 @@ def test_confidence_is_advised_where_it_is_built(options, folder, run):
         assert run(*asked, "--confidence", "0.95").code == 2
 
 
+@pytest.mark.parametrize(
+    ("options", "is_built"),
+    [
+        ((), True),
+        (("--free-frequencies",), True),
+        (("--average", "tv=0.2"), False),
+        (("--budget", "a=0.4,0.4"), False),
+        (("--stay", "0.1"), False),
+        (("--column-weight", "job=2"), False),
+        (("--objective", "distance"), False),
+        (("--sensitive", "group,town", "--protect-each"), False),
+    ],
+    ids=str,
+)
+def test_confidence_is_advised_for_rows_where_it_is_built(
+    options, is_built, folder, run
+):
+    """By `audit` as by `design`: an advice that is refused is none."""
+    if "--sensitive" not in options:
+        options = ("--sensitive", "group", *options)
+    draw = random.Random(2)
+    lines = ["group,town,job,age"]
+    for _ in range(600):
+        age = draw.randrange(3)
+        cells = (draw.choice("ab"), draw.choice("NS"), draw.choice("xyz"), str(age))
+        lines.append(",".join(cells))
+    (folder / "many.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    asked = ("design", "many.csv", "--release", "job,age", "--epsilon", "1", *options)
+    said = run(*asked, "--output", "c.json")
+    assert said.code == 0, said.err
+    alone = "Population: promised for the records of this table alone"
+    advised = f"{alone}; --confidence 0.95 protects others."
+    audited = run("audit", "c.json").out
+    for out in (said.out, audited):
+        assert (advised in out) == is_built
+    assert alone in said.out
+    again = run(*asked, "--confidence", "0.95")
+    assert (again.code == 0) == is_built, again.err
+
+
 def test_how_often_a_guess_is_right(folder, run):
     """The success of the best guess, which the first screen has beside the lifts."""
     small = run("design", "records.csv", *MICRO, "--epsilon", "0.05").out

@@ -378,7 +378,10 @@ def test_the_manifest_of_a_channel_after_another_is_proven(survey, run):
 def test_estimates_take_no_fixed_counts_from_a_false_manifest(survey, run):
     line = ("estimate", RELEASE, "--channel", "c.json", "--of", "region")
     released(run, *SHAPES["rows"])
-    assert "Its counts were fixed" in " ".join(run(*line).out.split())
+    said = " ".join(run(*line).out.split())
+    assert "the errors are those of the sample alone" in said
+    said = " ".join(run(*line, "--target", "records").out.split())
+    assert "so that nothing but rounding separates these shares" in said
     (survey / "c.json").unlink()
     released(run, SHAPES["rows"][0], ("--draws", "independent", "--fresh-draw"))
     assert "Its counts were fixed" not in " ".join(run(*line).out.split())

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
 
 import mechdesign as md
@@ -245,3 +246,48 @@ def test_no_curve_of_channels_without_the_rules_of_the_design(monkeypatch):
     monkeypatch.setattr(curve, "_has_optimum", lambda *_: False)
     found, why = curve.curve_through(design, JOINT)
     assert (found, why) == (None, curve.NO_RULES)
+
+
+def rows_of(count=90):
+    """Records of two released columns, of which the number tells more of the secret."""
+    rows = []
+    for k in range(count):
+        a, b = k % 3, (k // 3) % 4
+        rows.append({"a": "xyz"[a], "b": str(b), "s": "st"[(k + a + b * k) % 5 > 2]})
+    return pa.Table.from_pylist(rows)
+
+
+@pytest.mark.parametrize(
+    ("options", "way"),
+    [
+        ({}, "truth"),
+        ({"keep_frequencies": False}, "truth-free"),
+        ({"objective": "distance"}, "distance"),
+    ],
+)
+def test_the_curve_of_rows_is_of_rows(options, way):
+    """Its points are what a design of these rows with another budget gives: cells are changed, not
+    rows as symbols of one column.
+    """
+    table = rows_of()
+    sensitive, release = "s", ["a", "b"]
+
+    def made(epsilon):
+        return md.design(
+            table,
+            md.LIP(epsilon),
+            sensitive=sensitive,
+            release=release,
+            smallest_group=1,
+            **options,
+        )
+
+    design = made(0.2)
+    found, why = curve.curve_through(replace(design, seconds=0.0), design.channel.joint)
+    assert not why
+    rows = {row.epsilon: row for row in found.rows if row.mechanism == way}
+    assert rows[0.2] == found.chosen
+    assert len(rows) > 3
+    other = made(0.1)
+    assert rows[0.1].cost == pytest.approx(other.least.cost, abs=1e-6)
+    assert rows[0.1].truth == pytest.approx(other.least.truth, abs=1e-4)

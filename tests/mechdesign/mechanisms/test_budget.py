@@ -185,6 +185,34 @@ def test_all_budgets_together_have_one_time_limit(monkeypatch):
     assert "did not decide" in kept.messages[-1] or "proven" in kept.messages[-1]
 
 
+def test_few_larger_budgets_are_tried_when_the_time_is_over(monkeypatch):
+    """Doubling tried eleven of them, and each design has steps that no limit shortens: 22 s of 2."""
+
+    class Clock:
+        now = 0.0
+
+        def process_time(self):
+            return self.now
+
+    clock = Clock()
+    monkeypatch.setattr(budget, "time", clock)
+    made = md.design(JOINT, md.LIP(0.1))
+    unproven = replace(made.certificate, upper_bound_nmi=1.0)
+    tried = []
+
+    def slow(request):
+        tried.append(request.notion.epsilon)
+        clock.now += 3.0
+        return replace(made, nmi=0.1, certificate=unproven)
+
+    monkeypatch.setattr(budget, "design_requested", slow)
+    request = md.DesignRequest(JOINT, md.LIP(1.0), time_limit=5.0)
+    # The designs do not say that their own time was over, as those of least cost do not.
+    with pytest.raises(md.SolverFailure, match="the time limit was over before"):
+        keeping(request, md.LIP, 0.9)
+    assert tried == [1.0, 2.0, 4.0, 8.0, 32.0, 512.0, 700.0]
+
+
 def test_a_column_that_tells_nothing_is_kept_at_the_smallest_budget():
     joint = md.Joint.from_counts([[1, 2], [2, 4]])
     kept = keeping(

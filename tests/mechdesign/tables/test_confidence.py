@@ -103,7 +103,8 @@ def test_an_end_for_any_number_of_records_takes_no_time(records: int) -> None:
     """Summed term by term it took .4 s of 10^10 records, and 6 s of 10^12."""
     counts = tuple(records // divisor for divisor in range(2, 72))
     before = time.process_time()
-    found = balls.lower_ends(counts, records, Fraction(1, 4000), Fraction(1, 100))
+    level = Fraction(1, 4000), Fraction(1, 100)
+    (found,) = balls.ends_of_rows([balls.RowOfCounts(counts, records, *level)])
     assert time.process_time() - before < 5.0
     for count, end in zip(counts, found, strict=True):
         # The normal approximation: errors of a share of so many records are small.
@@ -159,17 +160,23 @@ def test_ends_of_many_counts_are_those_of_each(monkeypatch, falling: bool) -> No
     alpha, slope = Fraction(1, 4000), Fraction(1, 100)
     if falling:
         alpha, slope = alpha + slope, -slope
-    counts = (0, 1, 2, *range(3, 300, 3), 300)
-    each = tuple(lower_end(count, 300, alpha, slope) for count in counts)
-    balls.lower_ends.cache_clear()
+    rows = [
+        balls.RowOfCounts((0, 1, 2, *range(3, 300, 3), 300), 300, alpha, slope),
+        balls.RowOfCounts((0, 1, 5, 7), 7, alpha / 2, slope / 3),
+        balls.RowOfCounts((2, 400, 9999), 10_000, alpha, slope),
+    ]
+    each = [tuple(lower_end(count, *row[1:]) for count in row.counts) for row in rows]
     balls.lower_end.cache_clear()
     single = []
     quantile = balls._quantile
     monkeypatch.setattr(
         balls, "_quantile", lambda *given: single.append(given[0]) or quantile(*given)
     )
-    assert balls.lower_ends(counts, 300, alpha, slope) == each
+    assert balls.ends_of_rows(rows) == each
     assert not single
+    # In batches of a row and more.
+    monkeypatch.setattr(balls, "AT_ONCE", 104)
+    assert balls.ends_of_rows(rows) == each
 
 
 def _row_ends(counts: Sequence[int], n: int, spent: Fraction) -> list[tuple[int, int]]:

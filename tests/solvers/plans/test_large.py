@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from solvers.errors import NoPlan
+from solvers.errors import NoPlan, OutOfTime
 from solvers.pace import NEVER
 from solvers.plans import (
     CellCosts,
@@ -21,7 +21,9 @@ from solvers.plans import (
     PlanLimits,
     PlanPenalty,
     dividing,
+    generation,
     integer_plan,
+    ranges,
     search,
     solve_plan,
 )
@@ -84,6 +86,56 @@ def test_stopping_early_is_sound():
     assert early.ended_early
     assert 0.0 < early.lower_bound <= best.cost
     assert best.lower_bound <= best.cost <= early.cost
+
+
+def test_a_search_whose_next_program_does_not_fit_ended_early(monkeypatch):
+    """Time is left then, but not enough: the gap is open, and whoever reads the plan must know."""
+    monkeypatch.setattr(search, "ALL_PAIRS", 100)
+    monkeypatch.setattr(generation, "ENTERING", 1)
+    problem = lift_problem(*table(120))
+    real = Generation.solve
+
+    def solve(self, *arguments, **options):
+        if self.rounds == 1 and len(self._group.outputs) == problem.size:
+            raise OutOfTime("the next program does not fit")
+        return real(self, *arguments, **options)
+
+    monkeypatch.setattr(Generation, "solve", solve)
+    early = solve_plan(problem, time_limit=1000.0)
+    check(problem, early)
+    assert early.cost - early.lower_bound > 1e-4 * early.cost
+    assert early.ended_early
+
+
+def test_many_limits_are_joined_without_comparing_all_pairs(monkeypatch):
+    """After an earlier release there are thousands of limits: one for each secret and output."""
+    tried = []
+    real = ranges._affine
+
+    def affine(of, values):
+        tried.append(1)
+        return real(of, values)
+
+    monkeypatch.setattr(ranges, "_affine", affine)
+    rng = np.random.default_rng(3)
+    n, rows = 40, 300
+    shares = np.full(n, 1.0 / n)
+    # All are from 1/2 to 3/2, before and after.
+    values = 0.75 + 0.5 * rng.random((rows, n))
+    values /= (values @ shares)[:, None]
+    # The lift of the one secret is 2 minus that of the other.
+    both = np.concatenate([values, 2.0 - values])
+    limits = PlanLimits(
+        values=both,
+        lower=np.full(2 * rows, 0.9),
+        upper=np.full(2 * rows, 1.2),
+        groups=np.zeros(2 * rows, np.int64),
+    )
+    made = Ranges.of(limits, np.arange(n), shares, 0.0)
+    assert len(made.values) == rows
+    assert made.lower == pytest.approx(0.9)
+    assert made.upper == pytest.approx(1.1)
+    assert len(tried) <= 2 * rows
 
 
 def with_penalty(problem, price=0.4):
