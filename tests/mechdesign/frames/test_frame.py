@@ -418,7 +418,7 @@ def test_what_is_no_frame_of_the_channel_is_refused(channel, frame, message):
         ({"insecure_seed": 1}, "give a key or an insecure seed, not both"),
         ({"into": "pay"}, "another column 'pay', the name of the released one"),
         ({"into": ["y", "z"]}, "give a name for every column that is added"),
-        ({"form": "code"}, "the form \\('code'\\) must be one of"),
+        ({"form": "code"}, r"^form \('code'\) must be one of"),
         ({"columns": {"jobs": "job"}}, "the channel has no column 'jobs' to rename"),
         ({"key": "nowhere.key"}, "the key file nowhere.key: there is no such file"),
     ],

@@ -80,7 +80,7 @@ def test_a_file_has_no_key_of_its_own(tmp_path):
             "identity .* must be the name of a column, or a sequence of them",
         ),
         ({"row_numbers": ["n"]}, r"row_numbers .* must be the name of a column"),
-        ({"form": "code"}, r"the form [(]'code'[)] must be one of"),
+        ({"form": "code"}, r"^form [(]'code'[)] must be one of"),
         ({"policy": "refuse"}, "policy [(]'refuse'[)] must be a Policy"),
         ({"keep_sensitive": "no"}, "keep_sensitive [(]'no'[)] must be True or False"),
         ({"fresh_draw": "no"}, "fresh_draw [(]'no'[)] must be True or False"),

@@ -56,7 +56,7 @@ def test_the_memory_of_analyses_grows_with_the_columns(analysis):
 
 
 def test_a_regression_finds_the_independent_columns_among_more_than_there_are_records():
-    found = regression(wide_files(2_000, distinct=5))
+    found = regression(wide_files(400, distinct=5))
     assert found.outcome == "outcome"
     assert found.coefficients == 5
     assert found.lost == 0
