@@ -17,6 +17,7 @@ of a record, unless the last block has it: a line number is needed only for an e
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -28,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.arguments import repeated
-from mechdesign.core.errors import FileError
+from mechdesign.core.errors import FileError, Notice
 from mechdesign.core.wording import quoted
 from mechdesign.formats import _csv
 from mechdesign.formats.arrow_arrays import Output, arrow_offsets
@@ -60,6 +61,8 @@ class CsvSource(AbstractContextManager["CsvSource"]):
         self.name = raw.name
         self.size = raw.size
         self.options = options
+        self.hidden_note: str | None = None
+        """What is said of a cell that holds whole records, if there is one in what was read."""
         self._block: TextBlock | None = None
         """The block that was read last."""
         self._raw = raw
@@ -129,6 +132,7 @@ class CsvSource(AbstractContextManager["CsvSource"]):
         self._rewind()
         for block in self.blocks:
             self._block = block
+            self._note_hidden(block)
             yield CsvBatch(
                 text=block.text,
                 ends=block.ends,
@@ -142,6 +146,16 @@ class CsvSource(AbstractContextManager["CsvSource"]):
                 encode=encode,
             )
         self._raw.check()
+
+    def _note_hidden(self, block: TextBlock) -> None:
+        """Say that a cell of the last block holds whole records, once for the file."""
+        hidden = self.blocks.hidden
+        if hidden is None or self.hidden_note is not None:
+            return
+        name = self.header[hidden.column]
+        self.hidden_note = hidden.note(self.name, block.line_of(hidden.row), name)
+        # One place for all who read the file. Of several passes Python tells the first one.
+        warnings.warn(self.hidden_note, Notice, stacklevel=1)
 
     def where(self, record: int) -> str:
         """The file and the line of a record.

@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import FileError
 from mechdesign.formats import _csv
 from mechdesign.formats.column_names import lines_above_header, misfit_hint, title_hint
+from mechdesign.formats.csv_quotes import HiddenRecords, hidden_records
 from mechdesign.formats.csv_text import AUTO, TextInput, TextOptions, Undecodable
 
 # -------------------------------------------------------------------------------- cells
@@ -252,6 +253,8 @@ class Blocks:
         Records read so far.
     completed : bool
         Whether the last line of the file had no line break and was given one.
+    hidden : HiddenRecords or None
+        The first cell of the last block that holds whole records.
     """
 
     def __init__(self, source: TextInput, name: str, options: TextOptions) -> None:
@@ -271,6 +274,7 @@ class Blocks:
         """Text that was read and not yet split into rows."""
         self._ended = False
         self.completed = False
+        self.hidden: HiddenRecords | None = None
         self.records = 0
         self.newline = b"\n"
         self.lines_above = self._look_for_header()
@@ -358,7 +362,7 @@ class Blocks:
             if count:
                 # Blank lines at the end of the text are not part of the block.
                 size = int(rows.starts[count]) if count < len(rows) else rows.size
-                yield TextBlock(
+                block = TextBlock(
                     text=text,
                     ends=rows.ends[: count * width].reshape(count, width),
                     starts=rows.starts[:count],
@@ -367,6 +371,13 @@ class Blocks:
                     line=self._line,
                     record=self.records,
                 )
+                self.hidden = None
+                # Usually a record is a line, and no cell has to be looked at.
+                if rows.lines > len(rows):
+                    self.hidden = hidden_records(
+                        text, block.starts, block.ends, size, self._options.delimiter
+                    )
+                yield block
                 self.records += count
                 if width > WIDE:
                     rows_size = LEAST_ROWS * (size // count)

@@ -133,6 +133,8 @@ class ParquetSource(AbstractContextManager["ParquetSource"]):
     kind: Literal["Parquet"] = "Parquet"
     cut = False
     """As of a CSV. Half of a Parquet file cannot be read at all."""
+    hidden_note = None
+    """As of a CSV. Nothing is quoted in Parquet."""
 
     def __init__(self, raw: RawInput, statistics: str | None = None) -> None:
         import pyarrow.parquet as pq

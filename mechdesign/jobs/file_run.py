@@ -242,6 +242,11 @@ class FileRun:
             records = self._write(drawer, out.part, self.format, inspect)
         if self.table.cut:
             self._add_once(CUT)
+        # It was told when it was read, so it is no note of the run.
+        if self.files.strict and self.table.hidden_note is not None:
+            raise InputError(
+                f"a note, which --strict makes an error: {self.table.hidden_note}"
+            )
         for note in drawer.type_notes:
             self._add_once(note)
         for release in drawer.releases:

@@ -26,6 +26,12 @@ from mechdesign.core.errors import FileError
 from mechdesign.core.files import PathLike
 from mechdesign.core.wording import listed, percent, seen
 from mechdesign.formats.column_names import SNIFFED_LINES, lines_above_header
+from mechdesign.formats.csv_quotes import (
+    FEWEST_INSIDE,
+    REMEDY,
+    holding_records,
+    records_inside,
+)
 from mechdesign.formats.csv_text import TextOptions, refuse_other_kinds
 from mechdesign.formats.inputs import RawInput
 from mechdesign.formats.spellings import alike_groups, alike_notice
@@ -240,9 +246,6 @@ NEGATIVE = ("-9", "-99", "-999", "-9999", "-1", "-8", "-7")
 NINES = ("99", "999", "9999", "99999")
 """Codes of missing numbers, where they are far above all other numbers."""
 
-FEWEST_INSIDE = 3
-"""Lines like records within a cell of which a note is made; fewer may be somebody's text."""
-
 MOST_COMPARED = 100_000
 """Different values above which a column is not searched for look-alikes."""
 
@@ -334,31 +337,19 @@ def _quote_symptoms(columns: Sequence[CodedColumn], width: int) -> list[Symptom]
     found: list[Symptom] = []
     for column in columns:
         lines = max(
-            (_records_inside(value, width) for value in column.values), default=0
+            (records_inside(value, width, _DELIMITERS) for value in column.values),
+            default=0,
         )
         if lines >= FEWEST_INSIDE:
             found.append(
                 Symptom(
                     "quote",
                     column.name,
-                    f"a cell of {seen(column.name)} holds {lines:,} lines with as many cells as a "
-                    "record, as where a quote opens that is closed far below, and these records "
-                    "are missing",
-                    "correct the file, or read it without quotes (--quote none)",
+                    f"a cell of {seen(column.name)} {holding_records(lines)}",
+                    REMEDY,
                 )
             )
     return found
-
-
-def _records_inside(value: str, width: int) -> int:
-    """The lines within a cell, the first and last left out, if all look like records."""
-    lines = value.splitlines()[1:-1]
-    if not lines or width < 2:
-        return 0
-    for delimiter in _DELIMITERS:
-        if all(line.count(delimiter) == width - 1 for line in lines):
-            return len(lines)
-    return 0
 
 
 def _days_symptoms(columns: Sequence[CodedColumn]) -> list[Symptom]:

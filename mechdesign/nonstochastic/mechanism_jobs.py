@@ -349,7 +349,11 @@ def _write_answers(
 
 
 def _with_notes(result: RangeRelease, table: Any, *, strict: bool) -> RangeRelease:
-    """The result with a note of an input that was cut off; with `strict` any note is an error."""
+    """The result with a note of an input that was cut off; with `strict` any note is an error, that
+    of a cell which holds whole records too.
+    """
+    if strict and table.hidden_note is not None:
+        raise InputError(f"a note, which --strict makes an error: {table.hidden_note}")
     if table.cut:
         result = replace(result, notices=(*result.notices, CUT))
     if strict and result.notices:

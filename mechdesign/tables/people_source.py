@@ -245,6 +245,7 @@ class PeopleSource(AbstractContextManager["PeopleSource"]):
         self.name = inner.name
         self.kind = inner.kind
         self.cut = inner.cut
+        self.hidden_note = inner.hidden_note
         self.header = self.table.header
         self.size = len(self.table.records)
         self.position = 0

@@ -373,6 +373,8 @@ def test_what_is_not_in_the_named_encoding(monkeypatch, encoding, data, line, bl
         unchanged(data, TextOptions(encoding=encoding))
 
 
+# Its lines look like records, which is noted.
+@pytest.mark.filterwarnings("ignore::mechdesign.core.errors.Notice")
 def test_a_cell_longer_than_a_block_and_one_that_never_ends(monkeypatch):
     long = b'"' + b"x,\n" * (BLOCK // 2) + b'"'
     data = b"a,b\n1," + long + b"\n2,y\n"

@@ -139,6 +139,8 @@ def kinds(assessment):
     return {(symptom.kind, symptom.column) for symptom in assessment.symptoms}
 
 
+# Whoever reads the file notes it, too.
+@pytest.mark.filterwarnings("ignore::mechdesign.core.errors.Notice")
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 @pytest.mark.parametrize(("closed", "is_noted"), [(9, True), (5, True), (4, False)])
 def test_records_within_quotes_are_noted(tmp_path, delimiter, closed, is_noted):
