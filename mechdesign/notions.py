@@ -86,13 +86,22 @@ def check_lam(lam: float) -> float:
 
 
 def split(epsilon: float, lam: float) -> tuple[float, float]:
-    """(eps_l, eps_u) = (lam * epsilon, (1 - lam) * epsilon), in double arithmetic, both checked."""
+    """(eps_l, eps_u) = (lam * epsilon, (1 - lam) * epsilon), in double arithmetic, both checked.
+
+    Raises
+    ------
+    InputError
+        If one of them is below `LEAST_BUDGET`: as a double it may be far from its share.
+    """
     # Not infinite: an infinite part is a free side, which `eps_l` or `eps_u` says for itself.
     epsilon = check_budget("epsilon", epsilon, allow_infinite=False)
     lam = check_lam(lam)
     parts = lam * epsilon, (1.0 - lam) * epsilon
-    if min(parts) == 0.0:
-        check_least("epsilon", epsilon)
+    if min(parts) < LEAST_BUDGET:
+        raise InputError(
+            f"epsilon ({epsilon!r}) is too small to be divided by lam ({lam!r}): doubles below "
+            f"{LEAST_BUDGET:.3g} lose digits; give a larger epsilon"
+        )
     return parts
 
 
@@ -100,7 +109,7 @@ def check_least(name: str, budget: float) -> None:
     """Raise InputError if a budget is too small to design for; any can be audited."""
     if budget < LEAST_BUDGET:
         raise InputError(
-            f"{name} ({budget:g}) is too small to design for: double precision cannot divide it; "
+            f"{name} ({budget!r}) is too small to design for: double precision cannot divide it; "
             f"give more than {LEAST_BUDGET:.3g}"
         )
 

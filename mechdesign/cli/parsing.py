@@ -21,12 +21,20 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 from mechdesign.core.arguments import at_least_times, at_most_times
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
-from mechdesign.notions import DEFAULT_LAM, LARGEST_BUDGET, NOTIONS, Notion, split
+from mechdesign.notions import (
+    DEFAULT_LAM,
+    LARGEST_BUDGET,
+    LEAST_BUDGET,
+    NOTIONS,
+    Notion,
+    split,
+)
 
 
 def number(option: str, text: str, *, zero: bool = False) -> float:
@@ -461,5 +469,13 @@ def _one_budget(kind: type[Notion], budget: _TypedBudget) -> Notion:
 
 
 def _budget(option: str, text: str) -> float:
-    """A budget in nats; the notion checks its range."""
-    return any_number(option, text, f"a number of nats in (0, {LARGEST_BUDGET:g}]")
+    """A budget in nats with all digits of a double; the notion checks the rest of its range."""
+    allowed = f"a number of nats in (0, {LARGEST_BUDGET:g}]"
+    value = any_number(option, text, allowed)
+    # Such a double may be half of what was typed, or twice as much, or zero.
+    if abs(value) < LEAST_BUDGET and Decimal(text) != 0:
+        raise InputError(
+            f"{option} ({text}) is too small: doubles below {LEAST_BUDGET:.3g} lose digits; give "
+            "a larger budget"
+        )
+    return value
