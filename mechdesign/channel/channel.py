@@ -1009,9 +1009,10 @@ class Channel(Displayed):
 
     def coding(self, policy: Policy) -> tuple[Coding, Sampler]:
         """How the cells of a record become a row of the sampler, and the sampler."""
+        left_out = self.record.rules.left_out_of_table(is_public=self.joint is None)
         if self.coder is None:
-            return symbol_coding(self, policy)
-        return box_coding(self, self.coder, policy)
+            return symbol_coding(self, policy, left_out)
+        return box_coding(self, self.coder, policy, left_out)
 
     @property
     def filling(self) -> Filling | None:

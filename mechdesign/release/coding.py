@@ -304,15 +304,21 @@ class Coding(ABC):
 class SymbolCoding(Coding):
     """Reads symbols of one variable; of unknown rows the nearest, where the policy says so.
 
-    `given` are the columns that a nearest row must have in common.
+    `given` are the columns that a nearest row must have in common. `left_out` says which records
+    the table of the design lacks, for messages.
     """
 
     has_one_symbol = True
 
     def __init__(
-        self, variable: Variable, given: Sequence[str], policy: Policy
+        self,
+        variable: Variable,
+        given: Sequence[str],
+        policy: Policy,
+        left_out: str = "",
     ) -> None:
         super().__init__([variable], policy)
+        self._left_out = left_out
         self.title = ",".join(variable.columns)
         self._given_columns = given
         self._nearest_rows: NearestRows | None = None
@@ -330,7 +336,13 @@ class SymbolCoding(Coding):
             ):
                 at = np.flatnonzero(codes == code)
                 if at.size and rule == REFUSE:
-                    raise unknown_at(int(at[0]), cells, alphabet, self._given_columns)
+                    raise unknown_at(
+                        int(at[0]),
+                        cells,
+                        alphabet,
+                        self._given_columns,
+                        self._left_out,
+                    )
                 codes[at] = code + len(alphabet) + 2
         return codes
 
@@ -356,10 +368,17 @@ class SymbolCoding(Coding):
 class BoxCoding(Coding):
     """Reads boxes: its rows number the boxes of all strata, one stratum after the other.
 
-    `lost` is for each of them whether nothing can be drawn for it.
+    `lost` is for each of them whether nothing can be drawn for it. `left_out` says which records
+    the table of the design lacks, for messages.
     """
 
-    def __init__(self, coder: BoxCoder, lost: Sequence[bool], policy: Policy) -> None:
+    def __init__(
+        self,
+        coder: BoxCoder,
+        lost: Sequence[bool],
+        policy: Policy,
+        left_out: str = "",
+    ) -> None:
         for name, rule in (("unknown", policy.unknown), ("missing", policy.missing)):
             if rule != REFUSE:
                 raise InputError(
@@ -370,6 +389,7 @@ class BoxCoding(Coding):
         self.given = len(coder.given)
         self._coder = coder
         self._lost = np.array(lost)
+        self._left_out = left_out
 
     def rows(self, columns: Sequence[Encoded]) -> Integers:
         """The number of the box of each record."""
@@ -392,7 +412,7 @@ class BoxCoding(Coding):
             refused = codes < 0 if k < self.given else codes == MISSING
             at = np.flatnonzero(refused)
             if at.size:
-                raise _refusal(int(at[0]), codes, cells, variable)
+                raise _refusal(int(at[0]), codes, cells, variable, self._left_out)
             places.append(codes)
         return places
 
@@ -423,11 +443,15 @@ class BoxCoding(Coding):
 
 
 def _refusal(
-    place: int, codes: Integers, cells: Sequence[Encoded], variable: Variable
+    place: int,
+    codes: Integers,
+    cells: Sequence[Encoded],
+    variable: Variable,
+    left_out: str,
 ) -> UnknownSymbol:
     """Why a missing cell, or an unknown symbol of a given column, is refused."""
     if codes[place] != MISSING:
-        return unknown_at(place, cells, variable)
+        return unknown_at(place, cells, variable, left_out=left_out, has_policy=False)
     title = ",".join(variable.columns)
     return UnknownSymbol(
         place,

@@ -351,18 +351,23 @@ def fixed_records(channel: Releasable) -> Integers | None:
     return None if means is None else means.row_units
 
 
-def symbol_coding(channel: Releasable, policy: Policy) -> tuple[Coding, Sampler]:
-    """The coding of records by their symbols, and the sampler."""
-    coding = SymbolCoding(channel.useful, channel.given, policy)
+def symbol_coding(
+    channel: Releasable, policy: Policy, left_out: str = ""
+) -> tuple[Coding, Sampler]:
+    """The coding of records by their symbols, and the sampler.
+
+    `left_out` says which records the table of the design lacks, for messages.
+    """
+    coding = SymbolCoding(channel.useful, channel.given, policy, left_out)
     return coding, samplers.sampler_with_policies(channel, policy)
 
 
 def box_coding(
-    channel: Releasable, coder: BoxCoder, policy: Policy
+    channel: Releasable, coder: BoxCoder, policy: Policy, left_out: str = ""
 ) -> tuple[Coding, Sampler]:
-    """The coding of records by their boxes, and the sampler."""
+    """The coding of records by their boxes, and the sampler; `left_out` as of `symbol_coding`."""
     laws = box_laws(channel, coder)
-    coding = BoxCoding(coder, [law is None for law in laws], policy)
+    coding = BoxCoding(coder, [law is None for law in laws], policy, left_out)
     # A box without a law is refused: its row only keeps the places.
     sampler = sampler_of_laws([law or {0: 1} for law in laws], len(channel.outputs))
     return coding, sampler

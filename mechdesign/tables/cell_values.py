@@ -83,6 +83,18 @@ class CellRules(Record):
             missing_codes=self.missing_codes,
         )
 
+    def left_out_of_table(self, *, is_public: bool) -> str:
+        """That the table of the design lacks records with an empty cell; empty if it has all.
+
+        A public channel does not know their number.
+        """
+        if self.left_out:
+            noun = "1 record" if self.left_out == 1 else f"{self.left_out:,} records"
+            return f"the design left out {noun} with an empty cell"
+        if is_public and self.counted == DROP:
+            return "the design may have left out records with an empty cell"
+        return ""
+
     @property
     def reading(self) -> dict[str, Any]:
         """Arguments of `Joint.from_table` that read a table as that of the design was read."""

@@ -189,15 +189,20 @@ def unknown_at(
     columns: Sequence[Encoded],
     variable: Variable,
     given: Sequence[str] = (),
+    left_out: str = "",
+    *,
+    has_policy: bool = True,
 ) -> UnknownSymbol:
     """The error about the record at `position`, which has no symbol of the variable.
 
-    `given` are the columns that are released as they are.
+    `given` are the columns that are released as they are, `left_out` says which records the table
+    of the design lacks, and without `has_policy` nothing can be published for the record.
     """
     columns = in_bins(columns, variable)
     key = tuple(int(column.codes[position]) for column in columns)
     cells = texts_of(columns, key)
-    return UnknownSymbol(position, describe_unknown(cells, variable, given))
+    what = describe_unknown(cells, variable, given, left_out, has_policy=has_policy)
+    return UnknownSymbol(position, what)
 
 
 def other_spelling(cells: Sequence[str], symbols: Iterable[Sequence[str]]) -> str:
@@ -225,13 +230,24 @@ def other_spelling(cells: Sequence[str], symbols: Iterable[Sequence[str]]) -> st
 
 
 def describe_unknown(
-    cells: Sequence[str], variable: Variable, given: Sequence[str] = ()
+    cells: Sequence[str],
+    variable: Variable,
+    given: Sequence[str] = (),
+    left_out: str = "",
+    *,
+    has_policy: bool = True,
 ) -> str:
-    """The fault of a record that has no symbol; a missing cell is the empty text."""
+    """The fault of a record that has no symbol; a missing cell is the empty text.
+
+    The other arguments are those of `unknown_at`.
+    """
     # An output that is drawn without a row would change the given columns, so none is offered.
     publish_missing = "say what to publish (--missing marginal)"
     publish_unknown = "say what to publish for it (--unknown)"
-    if given:
+    if not has_policy:
+        publish_missing = "leave the record out of the file"
+        publish_unknown = "leave the record out of the file"
+    elif given:
         publish_missing = "leave the record out of the file"
         publish_unknown = (
             "leave the record out of the file, or release it as the nearest row "
@@ -269,9 +285,14 @@ def describe_unknown(
             f"the record is the header of the file again, with the name of {quoted(title)}, as "
             "where files were joined: take this line out"
         )
-    remedy = other_spelling(cells, variable.symbols) or (
-        f"; correct it, or {publish_unknown}"
-    )
+    remedy = other_spelling(cells, variable.symbols)
+    if not remedy and left_out:
+        remedy = (
+            f"; {left_out}, of which this may be one: {publish_unknown}, or design the channel "
+            "with missing cells as a symbol (--missing symbol)"
+        )
+    elif not remedy:
+        remedy = f"; correct it, or {publish_unknown}"
     return (
         f"the channel does not know the symbol of {quoted(title)}, which is none of its "
         f"{len(variable):,}{remedy}"

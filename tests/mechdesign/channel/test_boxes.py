@@ -276,7 +276,12 @@ def test_given_symbols_that_have_no_stratum_are_refused():
     channel = lacking()
     for symbol, message in (
         ("w", "does not know this combination of the given columns 'k'"),
-        ("never seen", "the channel does not know the symbol of 'k'"),
+        (
+            "never seen",
+            # An option cannot make up a stratum.
+            "the channel does not know the symbol of 'k', which is none of its 3; correct it, or "
+            "leave the record out of the file$",
+        ),
         (None, "the column 'k' has an empty cell, which no box covers"),
     ):
         frame = pd.DataFrame({"k": [symbol], "a": ["p"], "b": ["0"]})

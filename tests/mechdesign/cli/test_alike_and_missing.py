@@ -265,3 +265,30 @@ def test_every_command_names_the_remedy_of_a_title(alike, run, title):
         assert result.code == 2, command
         remedy = f"--skip-lines {len(title.splitlines())}"
         assert result.err.count(remedy) == 1, command
+
+
+@pytest.mark.parametrize(
+    ("missing", "form"), [("marginal", ()), ("drop", ()), ("drop", ("--public",))]
+)
+def test_a_record_that_the_design_left_out_is_refused_with_the_cause(
+    alike, run, missing, form
+):
+    # The only pilot has no income, so the channel has no row for a pilot.
+    (alike / "in.csv").write_text(ALIKE + 'pilot,""\n', encoding="utf-8")
+    assert design(run, "in.csv", "--missing", missing, *form).code == 0
+    refused = run("apply", "c.json", "in.csv", "out.csv", *SEED)
+    assert refused.code == 2
+    cause = "the design left out 1 record with an empty cell"
+    if form:
+        cause = "the design may have left out records with an empty cell"
+    assert (
+        f"in.csv, line 42: the channel does not know the symbol of 'job', which is none of its 4; "
+        f"{cause}, of which this may be one: say what to publish for it (--unknown), or design "
+        "the channel with missing cells as a symbol (--missing symbol)"
+    ) in refused.err
+    # Where the design left nothing out, that is no cause.
+    (alike / "whole.csv").write_text(ALIKE, encoding="utf-8")
+    assert design(run, "whole.csv", "--missing", missing).code == 0
+    refused = run("apply", "c.json", "in.csv", "out.csv", *SEED)
+    assert "none of its 4; correct it, or say what to publish" in refused.err
+    assert "left out" not in refused.err
