@@ -218,7 +218,7 @@ def _release_of(
 # ------------------------------------------------------------------------------ command
 
 MOST_KEPT = 20
-"""Kept columns that a message names."""
+"""Columns, kept or released ones, that a message names."""
 
 APPLY_EXAMPLE = (
     "Example:  mechdesign apply channel.json people.csv released.csv --identity id"
@@ -377,9 +377,9 @@ def _kept_guess(
 
 def _written(result: Applied, arguments: ApplyArguments, *, dry_run: bool) -> str:
     """What was written where, and which columns the promise does not cover, for people."""
-    from mechdesign.report.wording import count, first_labels, label
+    from mechdesign.report.wording import count, first_labels
 
-    released = ", ".join(map(label, result.columns))
+    released = first_labels(result.columns, MOST_KEPT)
     subject = f"the columns {released} are"
     if len(result.columns) == 1:
         subject = f"the column {released} is"

@@ -97,6 +97,8 @@ class Verdict(NamedTuple):
         Whether there is a privacy breach, for each protected column, with --breach.
     law
         What an analyst reads: for JSON. Its sentences are among `plain`.
+    units
+        Records or people, in the singular and the plural.
     """
 
     joint: md.Joint | None
@@ -110,6 +112,7 @@ class Verdict(NamedTuple):
     statement: Statement | None = None
     breaches: tuple[BreachVerdict, ...] = ()
     law: Mapping[str, Any] | None = None
+    units: tuple[str, str] = ("record", "records")
 
     @property
     def satisfied(self) -> bool:
@@ -324,6 +327,7 @@ def _answer(
             details,
             secret=verdict.secret,
             subject=verdict.subject,
+            units=verdict.units,
         )
         if channel_measures is not None:
             answer += "\n\n" + measures_text(channel_measures, measures.per_output)
@@ -414,6 +418,7 @@ def _audit_channel(
         protected_name,
         relative_sentences,
         subject_of,
+        units_of,
     )
     from mechdesign.report.sentences import population_sentences
 
@@ -428,7 +433,7 @@ def _audit_channel(
             given = table.read(path, channel, *earlier)
             joint = common_table([channel, *earlier], given)
             result = md.audit(channel, joint, notion, after=earlier)
-            secret = protected_name(joint.sensitive)
+            secret = protected_name(joint.sensitive, channel.people)
             subject = "all releases together"
             return Verdict(joint, result, None, secret, subject, plain, details)
         if channel.joint is None and has_table(channel):
@@ -438,7 +443,7 @@ def _audit_channel(
         else:
             joint = table.read_for(channel, path)
         sensitive = channel.boxed.sensitive if joint is None else joint.sensitive
-        secret = protected_name(sensitive)
+        secret = protected_name(sensitive, channel.people)
         # Another table decides nothing of the figures of the file.
         statement: Statement | None = None
         if table.table is None and channel.joint is not None:
@@ -455,7 +460,9 @@ def _audit_channel(
         promise: PopulationPromise | None = None
         if joint is not None and joint.is_sample:
             promise = population_promise(channel, joint, notion, chosen=confidence)
-            details = population_sentences(promise, confidence, joint.total)
+            details = population_sentences(
+                promise, confidence, joint.total, units_of(channel)
+            )
     plain += lines
     if promise is not None and notion is not None:
         # Rows promise nothing there without a confidence level: the figures are for specialists.
@@ -467,7 +474,7 @@ def _audit_channel(
             details.append(POPULATION_TOTAL)
     subject = subject_of(channel)
     verdict = Verdict(joint, result, promise, secret, subject, plain, details)
-    return verdict._replace(statement=statement, law=law)
+    return verdict._replace(statement=statement, law=law, units=units_of(channel))
 
 
 def _law_of(channel: md.Channel, joint: md.Joint | None) -> Mapping[str, Any] | None:

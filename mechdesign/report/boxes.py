@@ -30,8 +30,10 @@ from mechdesign.report.channel_section import belief_blocks
 from mechdesign.report.promises import (
     counted_lines,
     effect_text,
+    protected_name,
     relative_sentences,
     subject_of,
+    units_of,
 )
 from mechdesign.report.record import (
     Belief,
@@ -59,7 +61,7 @@ NOTHING_RELEASED = (
 
 def box_promise_lines(channel: Channel, audit: Audit) -> list[str]:
     """What a released row can do to a belief: in the population, and by the table."""
-    secret = wording.title(channel.boxed.sensitive.columns)
+    secret = protected_name(channel.boxed.sensitive, channel.people)
     subject = subject_of(channel)
     effect = effect_text(audit.notion, audit.achieved, secret, subject)
     if audit.notion is None:
@@ -68,7 +70,7 @@ def box_promise_lines(channel: Channel, audit: Audit) -> list[str]:
     verdict = "verified" if audit.satisfied else "VIOLATED"
     return [
         f"Population ({level} confidence): {effect} ({verdict}).",
-        *counted_lines(audit, secret, subject),
+        *counted_lines(audit, secret, subject, units_of(channel)),
         *relative_sentences(channel),
     ]
 
@@ -85,14 +87,9 @@ def own_lines(
     if utility.law_deviation == 0.0:
         law = " and their law"
     return [
-        f"Own box: {own} of the {units_of(channel)} (expected); at most {most} with these "
+        f"Own box: {own} of the {units_of(channel)[1]} (expected); at most {most} with these "
         f"boxes{law} ({wording.proof_text(scope)})."
     ]
-
-
-def units_of(channel: Channel) -> str:
-    """What the promise is about, in the plural."""
-    return "records" if channel.people is None else "people"
 
 
 def fill_lines(channel: Channel) -> list[str]:
@@ -123,7 +120,7 @@ def slice_sentence(utility: BoxUtility, channel: Channel) -> str:
     boxes = wording.count(channel.boxed.coder.size, "box", "boxes")
     return (
         f"The {boxes} of rows were learned on {channel.boxed.claims.slice_records:,} "
-        f"{units_of(channel)}; the proof uses {used}."
+        f"{units_of(channel)[1]}; the proof uses {used}."
     )
 
 

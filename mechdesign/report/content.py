@@ -47,9 +47,11 @@ from mechdesign.report.promises import (
     counted_lines,
     promise_of,
     promise_on_table,
+    protected_name,
     public_scope_texts,
     scope_texts,
     subject_of,
+    units_of,
     void_texts,
 )
 from mechdesign.report.record import (
@@ -74,7 +76,6 @@ from mechdesign.report.sentences import (
     group_lines,
     population_sentences,
 )
-from mechdesign.report.wording import title
 from mechdesign.tables.joint import Joint
 
 QUERY_NAMES = {
@@ -257,8 +258,9 @@ def _population(design: Design, joint: Joint | None) -> Population | None:
     audit = design.audit
     promise = design.population
     if audit is not None:
-        secret = title(design.channel.boxed.sensitive.columns)
-        lines = counted_lines(audit, secret, subject_of(design.channel))
+        channel = design.channel
+        secret = protected_name(channel.boxed.sensitive, channel.people)
+        lines = counted_lines(audit, secret, subject_of(channel), units_of(channel))
         return Population(
             design.channel.boxed.claims.level,
             **asdict(audit.achieved),
@@ -268,7 +270,9 @@ def _population(design: Design, joint: Joint | None) -> Population | None:
         )
     if promise is None or joint is None:
         return None
-    sentences = population_sentences(promise, design.confidence, joint.total)
+    sentences = population_sentences(
+        promise, design.confidence, joint.total, units_of(design.channel)
+    )
     return Population(
         promise.level,
         **asdict(promise.achieved),

@@ -34,6 +34,7 @@ from mechdesign.report.record import (
     lead_of,
     names_of,
     protected,
+    unit_of,
 )
 
 BANNERS = {
@@ -109,8 +110,8 @@ def summary_sections(report: Report) -> list[blocks.Section]:
         level = percent_of(report.population.level)
         changes = _population_range(report.population)
         likely = (
-            f"For the population behind the records ({level} confidence): {changes} times as "
-            "likely."
+            f"For the population behind the {unit_of(report.asked)[1]} ({level} confidence): "
+            f"{changes} times as likely."
         )
         promise[1:1] = [blocks.Text(likely), *beside]
 
@@ -247,7 +248,7 @@ def _request_blocks(request: Request) -> list[blocks.Block]:
         ),
         (
             "Released",
-            f"{names_of(request)[1]}: {_symbols_text(request.useful_symbols)}",
+            f"{wording.title(request.useful_columns)}: {_symbols_text(request.useful_symbols)}",
         ),
         ("Notion and budgets", f"{request.notion_text}, in nats"),
     ]

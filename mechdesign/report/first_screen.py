@@ -128,8 +128,8 @@ PROTECTS_OTHERS = "--confidence 0.95 protects others."
 NO_NUMBERS = "Population: unknown, because the table has no numbers of records."
 
 NO_POPULATION_OF_PEOPLE = (
-    "Population: not promised, where a person can reveal far more; "
-    "--confidence 0.95 protects it."
+    "Population: not promised, may be far worse; "
+    "--promise relative --confidence 0.95 protects it."
 )
 
 LITTLE_UNCHANGED = 0.2
@@ -520,10 +520,7 @@ def _lead(design: Design, joint: Joint, asked: Request) -> str:
     if people is not None:
         return _lead_of_people(people, joint, asked)
     released = [name for name in channel.useful.columns if name not in channel.given]
-    names = wording.title(tuple(released[:MOST_NAMED]))
-    left = len(released) - MOST_NAMED
-    if left > 0:
-        names += f" and {wording.count(left, 'other column')}"
+    names = wording.short_title(tuple(released), MOST_NAMED)
     sensitive = protected(asked)
     given = ""
     if channel.given:
@@ -537,10 +534,7 @@ def _lead(design: Design, joint: Joint, asked: Request) -> str:
 
 def _lead_of_people(people: People, joint: Joint, asked: Request) -> str:
     """What is released of people with several records."""
-    names = wording.title(people.released[:MOST_NAMED])
-    left = len(people.released) - MOST_NAMED
-    if left > 0:
-        names += f" and {wording.count(left, 'other column')}"
+    names = wording.short_title(people.released, MOST_NAMED)
     beside = wording.title((*people.given, RECORDS))
     sequences = wording.count(len(joint.useful), "sequence")
     size = wording.count(people.longest, "record")

@@ -43,12 +43,16 @@ from mechdesign.core.wording import (
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import Notion
 from mechdesign.report.record import (
+    PEOPLE_UNITS,
+    RECORD_UNITS,
     Belief,
     Bound,
     Promise,
     Request,
     names_of,
     optional_record,
+    sequence_of,
+    unit_of,
 )
 from mechdesign.report.wording import (
     achieved_text,
@@ -62,7 +66,7 @@ from mechdesign.report.wording import (
 )
 from mechdesign.tables.confidence import ConfidenceSet, scope_of
 from mechdesign.tables.joint import Joint
-from mechdesign.tables.people import RECORDS
+from mechdesign.tables.people import RECORDS, SEQUENCE, People
 from mechdesign.tables.uncovered_values import uncovered_sentence
 from mechdesign.tables.variable import Variable
 
@@ -294,9 +298,19 @@ def subject_of(channel: Channel) -> str:
     return "a released value" if channel.published is None else "a released row"
 
 
-def protected_name(sensitive: Variable) -> str:
-    """The protected columns as one name; " or " between those that are protected each alone."""
+def protected_name(sensitive: Variable, people: People | None = None) -> str:
+    """The protected columns as one name; " or " between those that are protected each alone.
+
+    Of `people` whose secret is a sequence they are not the columns at its places.
+    """
+    if people is not None and people.sensitive_of == SEQUENCE:
+        return sequence_of(people)
     return title(sensitive.columns, " or " if sensitive.protects_columns else " x ")
+
+
+def units_of(channel: Channel) -> tuple[str, str]:
+    """What a channel releases one by one, in the singular and the plural."""
+    return RECORD_UNITS if channel.people is None else PEOPLE_UNITS
 
 
 def population_line(
@@ -308,14 +322,16 @@ def population_line(
     return f"{text}." if confidence is None else f"{text} (verified)."
 
 
-def counted_lines(audit: Audit, secret: str, subject: str) -> list[str]:
-    """What a verdict on the population says beside it: of the records of the proof, and of values
-    that are promised together. Nothing of a verdict on a table.
+def counted_lines(
+    audit: Audit, secret: str, subject: str, units: tuple[str, str] = RECORD_UNITS
+) -> list[str]:
+    """What a verdict on the population says beside it: of the records, or people, of the proof,
+    and of values that are promised together. Nothing of a verdict on a table.
     """
     if audit.on_table is None or audit.notion is None:
         return []
     table = effect_text(audit.notion, audit.on_table, secret, subject)
-    lines = [f"Table (the records of the proof): {table}."]
+    lines = [f"Table (the {units[1]} of the proof): {table}."]
     if len(audit.together) == 1:
         names = listed(audit.together[0])
         lines.append(f"Of {names} this holds together, as one value, and not of each.")
@@ -388,7 +404,7 @@ def guess_sentence(channel: Channel, sensitive: str) -> str | None:
     if after == before:
         return (
             f"Guesses: a guess of {sensitive} from a released value is right no more often than "
-            f"one without it, for {shown} of the records."
+            f"one without it, for {shown} of the {units_of(channel)[1]}."
         )
     share = quotient_above(after.numerator, after.denominator)
     most = percent_at_most(share)
@@ -494,7 +510,7 @@ def public_scope_texts(
     beyond = population_items(notion, request)
     if beyond:
         return (*_not_covered(beyond), withheld)
-    texts = [PUBLIC_SAMPLE.format(units=_unit(request)[1])]
+    texts = [PUBLIC_SAMPLE.format(units=unit_of(request)[1])]
     if confidence is not None:
         texts = list(scope_of(confidence))
     # The budget in use is computed from the table. The factor for other priors must follow from
@@ -539,13 +555,8 @@ def _not_covered(items: Sequence[str]) -> tuple[str, ...]:
 
 def void_texts(request: Request) -> tuple[str, ...]:
     """What makes the promise void."""
-    parts = {"useful": names_of(request)[1], "unit": _unit(request)[0]}
+    parts = {"useful": names_of(request)[1], "unit": unit_of(request)[0]}
     return tuple(text.format(**parts) for text in VOIDS)
-
-
-def _unit(request: Request) -> tuple[str, str]:
-    """What the promise is about: singular and plural."""
-    return ("person", "people") if request.of_people else ("record", "records")
 
 
 def _sample_text(request: Request) -> str:
@@ -555,7 +566,7 @@ def _sample_text(request: Request) -> str:
     # Probabilities and weights are no sample, so there is no population to speak of.
     if request.records is None:
         return f"The promise is about the table of probabilities or weights as given ({cells})."
-    unit = _unit(request)
+    unit = unit_of(request)
     return (
         f"The promise is about the table given ({count(request.records, *unit)}, {cells}), "
         f"not about the population behind the {unit[1]}: {POPULATION.format(units=unit[1])}"
@@ -566,7 +577,7 @@ def _coverage_texts(notion: Notion, request: Request, eps_ldp: float) -> list[st
     """Against whom the promise holds, and what it leaves open."""
     sensitive, useful = names_of(request)
     columns = "columns" if len(request.useful_columns) > 1 else "column"
-    unit = _unit(request)[0]
+    unit = unit_of(request)[0]
     texts = [COVERS.format(columns=columns, unit=unit)]
     if request.relative_to:
         given = title(request.relative_to)
@@ -625,7 +636,8 @@ def uncovered_lines(design: Design, asked: Request) -> list[str]:
         )
     if design.population is not None:
         items.append(
-            "The population figure assumes independent records and categories fixed in advance."
+            f"The population figure assumes independent {units_of(design.channel)[1]} and "
+            "categories fixed in advance."
         )
     return ["Not covered", *item_lines(items)]
 

@@ -30,9 +30,9 @@ from mechdesign.channel.record import RELATIVE
 from mechdesign.core.wording import in_population, percent_of
 from mechdesign.notions import Notion, to_record
 from mechdesign.release.released_values import Moved
-from mechdesign.report.wording import count, title
+from mechdesign.report.wording import count, short_title, title
 from mechdesign.tables.joint import Joint
-from mechdesign.tables.people import RECORDS, SEQUENCE
+from mechdesign.tables.people import RECORDS, SEQUENCE, People
 from mechdesign.tables.uncovered_values import RareLimit
 from mechdesign.tables.variable import column_names
 
@@ -42,6 +42,10 @@ if TYPE_CHECKING:
 
 Audience: TypeAlias = Literal["internal", "public"]
 """An internal report shows the table; a public one shows nothing that is computed from it."""
+
+RECORD_UNITS = ("record", "records")
+PEOPLE_UNITS = ("person", "people")
+"""What a promise is about, in the singular and the plural."""
 
 FORMAT = "mechdesign.report"
 VERSION = 2
@@ -415,7 +419,7 @@ def request_of(
         # The columns of a record, not those at every place of the sequence.
         useful_columns = people.columns
         if people.sensitive_of == SEQUENCE:
-            columns = (f"sequence of {title(people.sensitive)}",)
+            columns = (sequence_of(people),)
     symbol_columns: list[str] = []
     if sensitive is not None and sensitive.protects_columns:
         for name, of_column in zip(columns, sensitive.secret_names, strict=True):
@@ -446,14 +450,24 @@ def request_of(
     )
 
 
+def unit_of(request: Request) -> tuple[str, str]:
+    """What the promise is about: singular and plural."""
+    return PEOPLE_UNITS if request.of_people else RECORD_UNITS
+
+
+def sequence_of(people: People) -> str:
+    """The secret of people, where it is the sequence of their values."""
+    return f"sequence of {title(people.sensitive)}"
+
+
 def names_of(request: Request) -> tuple[str, str]:
-    """The sensitive and the useful columns, as one name each."""
+    """The sensitive and the useful columns, as one name each; of many useful ones the first."""
     # Protected each by itself, the secret is a value of one column or the other; crossed, of both.
     between = " x "
     if request.each:
         between = " or "
     sensitive = title(request.sensitive_columns, between)
-    return sensitive or NAMELESS, title(request.useful_columns)
+    return sensitive or NAMELESS, short_title(request.useful_columns)
 
 
 def protected(request: Request) -> str:

@@ -63,7 +63,14 @@ from mechdesign.core.wording import (
 )
 from mechdesign.mechanisms.result import Spending
 from mechdesign.report import wording
-from mechdesign.report.record import Belief, Promise, Request, names_of
+from mechdesign.report.record import (
+    PEOPLE_UNITS,
+    RECORD_UNITS,
+    Belief,
+    Promise,
+    Request,
+    names_of,
+)
 from mechdesign.tables.cell_values import (
     DROP,
     MARGINAL,
@@ -93,6 +100,8 @@ def _macros() -> Any:
         "scope": scope_of,
         "uncovered": uncovered_sentence,
         "outwards": outwards,
+        "short": wording.short,
+        "short_title": wording.short_title,
         "title": wording.title,
         "percent_of": percent_of,
         "factor_at_least": factor_at_least,
@@ -148,12 +157,20 @@ def population_record(promise: PopulationPromise | None) -> dict[str, Any] | Non
 
 
 def population_sentences(
-    promise: PopulationPromise, confidence: ConfidenceSet | None, records: int
+    promise: PopulationPromise,
+    confidence: ConfidenceSet | None,
+    records: int,
+    units: tuple[str, str] = RECORD_UNITS,
 ) -> list[str]:
     """Sentences for the terminal and reports; `confidence` is the set of a design with
-    confidence.
+    confidence, and `units` what `records` counts.
     """
-    return text_of("population", promise, confidence, records).splitlines()
+    # Of people a promise for the population is always relative to their numbers of records.
+    remedy = "--confidence"
+    if units == PEOPLE_UNITS:
+        remedy = "--promise relative --confidence"
+    text = text_of("population", promise, confidence, records, units, remedy)
+    return text.splitlines()
 
 
 def composition_record(composition: Composition) -> dict[str, Any]:

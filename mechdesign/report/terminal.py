@@ -35,9 +35,10 @@ from mechdesign.report.promises import (
     protected_name,
     relative_sentences,
     subject_of,
+    units_of,
     worst_text,
 )
-from mechdesign.report.record import Report, lead_of, names_of
+from mechdesign.report.record import RECORD_UNITS, Report, lead_of, names_of
 from mechdesign.report.sentences import average_texts, cell_sentences, outwards, text_of
 
 DIGITS_OF_QUOTIENTS = Context(prec=62)
@@ -103,11 +104,13 @@ def audit_text(
     *,
     secret: str = "the secret",
     subject: str = "a released value",
+    units: tuple[str, str] = RECORD_UNITS,
 ) -> str:
     """The verdict and `plain` sentences; then, for specialists, the achieved budgets, the worst
     cell and `details`. Without a final newline.
 
-    `secret` is what is protected, and `subject` what a release of a record is called.
+    `secret` is what is protected, `subject` what a release of a record is called, and `units` are
+    records or people.
     """
     effect = effect_text(audit.notion, audit.achieved, secret, subject, audit.level)
     verdict = "The promise holds" if audit.satisfied else "The promise does NOT hold"
@@ -118,7 +121,7 @@ def audit_text(
         audit,
         (
             f"{verdict}: {effect}. Decided in exact arithmetic.",
-            *counted_lines(audit, secret, subject),
+            *counted_lines(audit, secret, subject, units),
             *plain,
         ),
         achieved_texts(audit.achieved, audit.used, audit.on_table),
@@ -156,7 +159,7 @@ def channel_text(channel: Channel) -> str:
     if notion is not None:
         secret = "the secret"
         if has_table(channel) and channel.sensitive is not None:
-            secret = protected_name(channel.sensitive)
+            secret = protected_name(channel.sensitive, channel.people)
         effect = effect_text(
             notion,
             promised_bounds(notion),
@@ -179,7 +182,10 @@ def channel_text(channel: Channel) -> str:
     published = _in_reading_order(published)
     if codebook is not None:
         codebook = _in_reading_order(codebook)
-    text = text_of("channel", channel, promised, published, population, cells, codebook)
+    units = units_of(channel)[1]
+    text = text_of(
+        "channel", channel, promised, published, population, cells, codebook, units
+    )
     if not channel.record.averages or channel.joint is None:
         return text
     achieved = achieved_by(channel, channel.joint)

@@ -154,6 +154,19 @@ def title(columns: tuple[str, ...], between: str = " x ") -> str:
     return between.join(isolated(label(column)) for column in columns)
 
 
+MOST_IN_TITLE = 12
+"""Columns of a row that a sentence names; a report has the list of all beside it."""
+
+
+def short_title(columns: tuple[str, ...], most: int = MOST_IN_TITLE) -> str:
+    """The first `most` columns of a variable as one name, and the number of the others."""
+    names = title(columns[:most])
+    left = len(columns) - most
+    if left > 0:
+        names += f" and {count(left, 'other column')}"
+    return names
+
+
 class Named(Protocol):
     """A variable, or figures on one: it has the names of its columns."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
 import sys
 from fractions import Fraction
 from pathlib import Path
@@ -416,6 +417,43 @@ def test_all_sections_speak_of_people(table, run):
     assert "The same person is released twice" in said
     assert "sequences of the table belong to a single person" in said
     assert "A released sequence makes" in said
+
+
+def test_an_audit_speaks_of_people(folder, run):
+    frame = panel(people=1500)
+    # All have two records, whose number tells nothing; some illnesses change.
+    frame = frame[frame.groupby("id")["id"].transform("size") == 2]
+    frame.loc[frame.index[::3], "ill"] = "yes"
+    frame.to_csv("panel.csv", index=False)
+    columns = ("--sensitive", "ill", "--sensitive-of", "sequence", "--release", "job")
+    asked = ("design", "panel.csv", *columns, *PEOPLE, "--epsilon", "2")
+    screen = " ".join(run(*asked, "--output", "channel.json").out.split())
+    hint = (
+        "Population: not promised, may be far worse; --promise relative --confidence 0.95 protects "
+        "it."
+    )
+    assert hint in screen
+    said = " ".join(run("audit", "channel.json").out.split())
+    assert hint in said
+    assert "design with --promise relative --confidence." in said
+    assert "together make any value of sequence of ill 0.3" in said
+    people = frame["id"].nunique()
+    assert f"For the population behind these {people} people (95 % confidence)" in said
+    assert "Assumes independent people and categories" in said
+    assert "applies to a new person." in said
+    assert re.search(r"Largest decrease: .* \(\d+ (person|people) of ", said)
+    shown = " ".join(run("show", "channel.json").out.split())
+    assert "For the population behind the people (95 % confidence)" in shown
+    assert "any value of sequence of ill 0.3" in shown
+    # What is advised is an option that `design` takes.
+    advised = (*asked, "--promise", "relative", "--confidence", "0.5")
+    boxes = run(*advised, "--output", "boxes.json", "--slice-seed", "1")
+    assert boxes.code == 0, boxes.err
+    for text in (boxes.out, run("audit", "boxes.json").out):
+        said = " ".join(text.split())
+        assert "Table (the people of the proof): all released records of a" in said
+        assert "any value of sequence of ill" in said
+        assert "ill 1" not in said
 
 
 def test_a_number_of_records_that_tells_the_secret_is_refused(folder, run):

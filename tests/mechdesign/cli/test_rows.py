@@ -476,3 +476,32 @@ def test_other_columns_are_inspected_before_a_release_of_rows(table, run):
     done = run("inspect", "people.csv", "--channel", "row.json", "--json")
     assert done.code == 0, done.err
     assert any("k" in str(entry) for entry in done.record.values())
+
+
+def test_long_rows_are_shortened_on_the_terminal_and_whole_in_json(folder, run):
+    chance = np.random.default_rng(2)
+    names = [f"question {number}" for number in range(60)]
+    kinds = chance.integers(0, 4, (6, len(names)))
+    kind = chance.integers(0, 6, 300)
+    frame = pd.DataFrame(kinds[kind], columns=names)
+    frame["secret"] = np.where(chance.random(300) < 0.2 + 0.1 * kind, "yes", "no")
+    frame.to_csv("people.csv", index=False)
+    asked = ("--release", "all", "--epsilon", "0.8", "--output", "row.json")
+    design = run(*DESIGN, *asked, "--full")
+    seeded = ("--insecure-seed", "1")
+    applied = run("apply", "row.json", "people.csv", "out.csv", *seeded)
+    audit = run("audit", "row.json")
+    shown = run("show", "row.json")
+    composed = run("compose", "row.json", "row.json")
+    whole = ", ".join(map(str, kinds[0]))
+    for result in (design, applied, audit, shown, composed):
+        assert result.code == 0, result.err
+        assert whole[:100] not in result.out
+        # A column may have a line of its own in a table.
+        sentences = [line for line in result.out.splitlines() if "%" not in line]
+        assert "question 40" not in " ".join(sentences)
+    assert "question 19 and 40 more are released" in applied.out
+    assert "question 11 and 48 other columns" in shown.out
+    assert re.search("Worst: the output .*,…, ", audit.out)
+    largest = run("audit", "row.json", "--json").record["population"]["largest"]
+    assert len(largest["output"].split(", ")) == len(names)
