@@ -328,8 +328,7 @@ def brief_law(design: Design) -> str:
         factor = error_factor(channel)
         if factor is None:
             return f"{TITLE}: labels such as {label}, and no values of {column}."
-        times = at_most(factor, DISTANCE_DIGITS)
-        shares = f"estimated shares have up to {times} times the error"
+        shares = f"estimated shares have up to {wording.times_at_most(factor)} times the error"
         return f"{TITLE}: labels such as {label}; {shares}."
     if law.kept and not channel.has_counts:
         return f"{TITLE}: frequencies and means of {column}, weighted as the table is (expected)."

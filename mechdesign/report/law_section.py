@@ -33,6 +33,7 @@ column of two values.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 
 import numpy as np
 
@@ -57,6 +58,9 @@ TITLE = "What an analyst reads"
 
 NEARLY_KEPT = 1e-9
 """Total variation up to which no share changes in a digit that is printed."""
+
+LEAST_STEP = Decimal("0.0001")
+"""Last decimal of percentages that are told apart."""
 
 DISTANCE_DIGITS = 2
 """Significant digits of a total variation in a sentence."""
@@ -87,7 +91,7 @@ def channel_law_lines(channel: Channel, joint: Joint | None) -> list[str]:
     if factor is not None:
         text += (
             f" Estimates of their frequencies have standard errors of up to "
-            f"{at_most(factor, DISTANCE_DIGITS)} times those from true values."
+            f"{wording.times_at_most(factor)} times those from true values."
         )
     return [text]
 
@@ -202,11 +206,23 @@ def _change(law: Law) -> list[str]:
         return []
     if change is None:
         return ["Every single column keeps its frequencies."]
-    before = wording.percent(change.before)
-    after = wording.percent(change.after)
+    before, after = _different_percents(change.before, change.after)
     name = wording.label(change.column)
     value = wording.label(change.value)
     return [f"Largest change of a share: {name} {value}, {before} -> {after}."]
+
+
+def _different_percents(before: float, after: float) -> tuple[str, str]:
+    """Two different shares, with digits enough to tell them apart."""
+    texts = wording.percent(before), wording.percent(after)
+    step = Decimal("0.01")
+    while texts[0] == texts[1] and step >= LEAST_STEP:
+        texts = (
+            wording.percent(before, step=step),
+            wording.percent(after, step=step),
+        )
+        step /= 10
+    return texts
 
 
 def _pair(law: Law) -> list[str]:

@@ -154,6 +154,20 @@ def title(columns: tuple[str, ...], between: str = " x ") -> str:
     return between.join(isolated(label(column)) for column in columns)
 
 
+DIGITS_OF_TIMES = 2
+LARGE_NUMBER = 1e6
+"""A number of times from which on it is written with a power of ten."""
+
+
+def times_at_most(factor: float) -> str:
+    """A number of times, rounded up to two digits: ``4.6``, ``380``, ``1,200``, ``3.8e+07``."""
+    text = at_most(factor, DIGITS_OF_TIMES)
+    rounded = float(text)
+    if 100 <= rounded < LARGE_NUMBER:
+        return f"{rounded:,.0f}"
+    return text
+
+
 MOST_IN_TITLE = 12
 """Columns of a row that a sentence names; a report has the list of all beside it."""
 

@@ -333,7 +333,8 @@ def specs_by_column(bins: Any, columns: Sequence[str]) -> dict[str, Any]:
     for name in specs:
         if name not in columns:
             raise InputError(
-                f"--bin names the column {quoted(name)}, which is not useful: {listed(columns)}"
+                f"--bin names the column {quoted(name)}, which is not released "
+                f"({listed(columns)}); for bins of a secret give the table a column of them"
             )
     return specs
 

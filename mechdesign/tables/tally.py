@@ -63,6 +63,7 @@ from mechdesign.tables.cell_values import (
     released_as,
 )
 from mechdesign.tables.exact_table import ExactTable, scaled, without_empty
+from mechdesign.tables.succession import Succession
 from mechdesign.tables.variable import Symbol, Variable
 
 # --------------------------------------------------------------- frames and lazy tables
@@ -286,6 +287,7 @@ class Tally:
         self._useful = Numbering()
         self._mass: dict[int, Fraction | int] = {}
         """By ``s * MOST_SYMBOLS + x``, the numbers of a sensitive and a useful symbol."""
+        self._succession = Succession()
 
     def add_columns(
         self, columns: Sequence[Encoded], times: Integers | None = None
@@ -347,12 +349,13 @@ class Tally:
 
     def _add_masses(self, columns: Sequence[Encoded], weights: _Weights | None) -> None:
         """Add the masses of records without gaps, given by their sensitive and useful columns."""
+        split = len(self.roles.sensitive)
         if weights is None:
+            self._succession.add(columns, split)
             counted = counted_records(columns)
             if counted is not None:
                 columns, times = counted
                 weights = _Weights(times, 1)
-        split = len(self.roles.sensitive)
         sensitive = self._sensitive.number(columns[:split])
         released = columns if self.roles.are_same else columns[split:]
         useful = self._useful.number(released)
@@ -510,6 +513,7 @@ class Tally:
         for s in row_order:
             first = s * MOST_SYMBOLS
             masses.append([self._mass.get(first + x, 0) for x in column_order])
+        notices += self._succession_notices(masses)
         sorted_rows = tuple(map(rows.__getitem__, row_order))
         sorted_columns = tuple(map(columns.__getitem__, column_order))
         sensitive = Variable(self.roles.sensitive, sorted_rows)
@@ -517,6 +521,13 @@ class Tally:
         counts = scaled(masses, sensitive, useful)
         # Weights of zero give symbols without mass.
         return without_empty(sensitive, useful, counts, tuple(notices))
+
+    def _succession_notices(self, masses: Sequence[Sequence[Any]]) -> list[str]:
+        """That the records seem to depend on each other."""
+        # Counts of records weigh 1 each; otherwise nothing was added to the succession.
+        counts = np.array([float(sum(row)) for row in masses])
+        note = self._succession.note(self.roles.sensitive, counts, len(self._mass))
+        return [] if note is None else [note]
 
     def _check_size(self) -> None:
         """Refuse a table that would not fit into memory, before it is made."""

@@ -222,7 +222,11 @@ def test_dates_move_by_days():
     [
         (["x"], "people.csv: --bin 'x' must be a width (10, 0.5, 7d, 1h), quantiles:N, auto, auto:N, or edges"),
         (["20,30"], "people.csv: the column 'age' has 49 different value(s) outside the edges 20 to 30"),
-        (["s=10"], "people.csv: --bin names the column 's', which is not useful: 'age'"),
+        (
+            ["s=10"],
+            "people.csv: --bin names the column 's', which is not released ('age'); for bins of a "
+            "secret give the table a column of them",
+        ),
         (["10", "20"], "several --bin must each say their column: --bin COL=BINS"),
         (["age=10", "age=20"], "--bin names a column twice"),
         (["=10"], "several --bin must each say their column"),

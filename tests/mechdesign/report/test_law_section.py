@@ -4,7 +4,12 @@ import mechdesign as md
 from mechdesign.auditing.law import law_of
 from mechdesign.channel.channel import Channel
 from mechdesign.core.integers import IntegerRows
-from mechdesign.report.law_section import TITLE, channel_law_lines, law_lines
+from mechdesign.report.law_section import (
+    TITLE,
+    channel_law_lines,
+    law_lines,
+)
+from mechdesign.report.wording import times_at_most
 
 CELLS = [("a", "u"), ("b", "v"), ("b", "u")]
 
@@ -83,3 +88,16 @@ def test_a_single_column_is_called_exact_only_where_it_is():
     off = lines([[unit // 2, unit // 2], [unit, 0]])
     assert "do not have the frequencies of the table" in off[0]
     assert off[1:] == ["Largest change of a share: job a, 50.0 % -> 75.0 %."]
+
+
+def test_a_change_of_a_share_is_seen():
+    unit = 10**6
+    rows = [[unit - 400, 400, 0], [0, unit, 0], [0, 0, unit]]
+    cells = [("a",), ("b",), ("c",)]
+    law = law_of([1, 1, 2], IntegerRows.of(rows), [unit] * 3, cells, cells, ["job"])
+    assert "Largest change of a share: job a, 25.00 % -> 24.99 %." in law_lines(law)
+
+
+def test_large_numbers_of_times_are_written_out():
+    shown = [times_at_most(factor) for factor in (4.51, 56.2, 371.0, 9_999.0, 3.71e7)]
+    assert shown == ["4.6", "57", "380", "10,000", "3.8e+07"]

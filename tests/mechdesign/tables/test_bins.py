@@ -490,7 +490,7 @@ def test_of_very_many_values_a_thousand_are_kept_with_the_same_median():
         ([1, 2, 3, 4], "auto:x", r"bins 'auto:x': the number of bins must be a whole number"),
         ([1, 2, 3, 4], "auto", r"bins auto chooses the bins for one budget, which only `design` has; say auto:N"),
         ([1, 2, 3, 4], "-inf,inf", r"the useful column 'x' has a single symbol \('\(-inf, inf\)'\)"),
-        ([1, 2, 3, 4], {"y": 2}, r"bins names the column 'y', which is not useful: 'x'"),
+        ([1, 2, 3, 4], {"y": 2}, r"bins names the column 'y', which is not released \('x'\)"),
     ],
 )  # fmt: skip
 def test_what_no_bins_can_be_made_of_is_refused(values, bins, message):
