@@ -69,6 +69,11 @@ class EstimateOptions:
         "COL[,COL..]",
         "Column of released rows to estimate, or several together; default: each by itself.",
     )
+    queries: str | None = option(
+        "FILE",
+        "Answers to the linear queries of a CSV, such as design --objective takes, in place of the "
+        "frequency of every symbol.",
+    )
     mean: str | None = option(
         "COL",
         "Mean of a released column of numbers, of rows; with --by in every group.",
@@ -116,6 +121,12 @@ def estimate(
         _check_question(asked, as_csv=as_csv)
     estimator = Estimator.COLUMN
     is_by_one = not is_statistic and (asked.by is not None or as_csv)
+    if asked.queries is not None:
+        is_by_one = True
+        if is_statistic or asked.of is not None or asked.by is not None:
+            raise InputError(
+                "--queries asks for its own answers: leave --of, --by, --mean and --regress out"
+            )
     if is_by_one:
         _refuse_by(loaded)
     if not is_by_one:
@@ -141,12 +152,12 @@ def _refuse_by(channel: md.Channel) -> None:
     """Refuse --by and --csv for rows in boxes and for people."""
     if channel.fills:
         raise InputError(
-            "--by and --csv are not for rows: name columns (--of COL,..), or take --json"
+            "--by, --queries and --csv are not for rows: name columns (--of COL,..), or take --json"
         )
     if channel.people is not None:
         raise InputError(
-            "--by and --csv are not built for people with several records: name columns of a "
-            "record (--of COL,..), or take --json"
+            "--by, --queries and --csv are not built for people with several records: name columns "
+            "of a record (--of COL,..), or take --json"
         )
 
 
@@ -205,6 +216,11 @@ def _estimate_column(
     from mechdesign.report import releases
 
     level = number("--level", asked.level)
+    functionals: dict[str, dict[str, float]] | None = None
+    if asked.queries is not None:
+        from mechdesign.mechanisms.queries import coefficients_in
+
+        functionals = coefficients_in(asked.queries, channel.single().useful.names)
     with reporter.work("counting", unit="records") as advance:
         result = estimate_file(
             file.path,
@@ -213,6 +229,7 @@ def _estimate_column(
             level=level,
             target=asked.target,
             by=asked.by,
+            functionals=functionals,
             columns=file.columns.renamed,
             form=file.published.form,
             text=file.text.text(),

@@ -13,7 +13,7 @@ and a file with the query (1, 1, 0), where a symbol without a column counts as z
     up to two,1,1
 
 `queries_of` makes the `Queries` of an objective, `read_queries` those of a file. `query_design`
-designs a channel for them.
+designs a channel for them, and `estimate` answers those of a file (`coefficients_in`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.core.arguments import fraction_of
+from mechdesign.core.arguments import fraction_of, repeated
 from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.wording import listed, quoted
@@ -152,14 +152,49 @@ def read_queries(
         If the file cannot be read, names a symbol that the table does not have, or has a cell that
         is no number.
     """
+    _, matrix = _names_and_matrix(path, symbols, text)
+    with errors_naming(os.fspath(path)):
+        return Queries(matrix)
+
+
+def coefficients_in(
+    path: PathLike, symbols: tuple[str, ...], text: TextOptions | None = None
+) -> dict[str, dict[str, float]]:
+    """The coefficient of each symbol in each query of a file, by the name of the query.
+
+    Raises
+    ------
+    InputError
+        As `read_queries`, and if two queries have one name, or the file holds no queries.
+    """
+    # A file that is not there is named as such when it is opened.
+    if os.path.exists(path) and not is_queries_file(path, text):
+        raise InputError(
+            f"{path} is no file of queries: its first column must be called 'query', and hold "
+            "their names"
+        )
+    names, matrix = _names_and_matrix(path, symbols, text)
+    twice = repeated(names)
+    if twice is not None:
+        raise InputError(f"{path}: two queries are called {quoted(twice)}; rename one")
+    answers: dict[str, dict[str, float]] = {}
+    for name, row in zip(names, matrix.tolist(), strict=True):
+        answers[name] = dict(zip(symbols, row, strict=True))
+    return answers
+
+
+def _names_and_matrix(
+    path: PathLike, symbols: tuple[str, ...], text: TextOptions | None
+) -> tuple[list[str], Array]:
+    """The names of the queries in a file, and a row of coefficients of all symbols for each."""
     # Names may repeat here, so that the message below speaks of symbols and not of columns.
     with open_source(path, text, repeated_names=True) as source:
         header = list(source.header)
         rows = all_rows(source)
     with errors_naming(source.name):
-        repeated = sorted({name for name in header if header.count(name) > 1})
-        if repeated:
-            raise InputError(f"the symbol {listed(repeated)} has two columns")
+        doubled = sorted({name for name in header if header.count(name) > 1})
+        if doubled:
+            raise InputError(f"the symbol {listed(doubled)} has two columns")
         unknown = [name for name in header[1:] if name not in symbols]
         if unknown:
             raise InputError(
@@ -172,7 +207,7 @@ def read_queries(
         for number, row in enumerate(rows):
             for column, cell in zip(columns, row[1:], strict=True):
                 matrix[number, column] = _coefficient(cell, row[0], symbols[column])
-        return Queries(matrix)
+        return [row[0] for row in rows], matrix
 
 
 def _coefficient(cell: str, query: str, symbol: str) -> float:

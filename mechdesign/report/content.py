@@ -396,10 +396,13 @@ def _query_texts(
         )
     bound = float(utility["variance_lower_bound"])
     free = float(utility["noise_free"])
+    command = "estimate"
+    if name == OTHER_QUERIES:
+        command = "estimate --queries"
     return (
         f"Made to estimate {queries}: their total variance is {at_most(variance)} / N for "
         f"N records; no channel that keeps the promise comes below {at_least(bound)} / N, "
-        f"and the data themselves have {at_most(free)} / N (`mechdesign estimate`).",
+        f"and the data themselves have {at_most(free)} / N (`mechdesign {command}`).",
     )
 
 

@@ -7,6 +7,7 @@ import io
 import json
 import random
 
+import numpy as np
 import pytest
 
 import mechdesign as md
@@ -271,3 +272,76 @@ def test_help_has_an_example(run):
     assert "mechdesign estimate released.csv --channel channel.json" in " ".join(
         result.out.split()
     )
+
+
+def test_queries_of_a_file_are_answered_with_their_own_errors(released, run, channel):
+    lines = "query,clerk,smith,weaver\ncraft,0,1,1\ndifference,1,-1,0\n"
+    (released.parent / "queries.csv").write_text(lines, encoding="utf-8")
+    asked = ("estimate", "out.csv", "--channel", channel)
+    record = run(*asked, "--queries", "queries.csv", "--json").record
+    craft, difference = record["frequencies"]
+    assert (craft["name"], difference["name"]) == ("craft", "difference")
+    with open(released, newline="", encoding="utf-8") as stream:
+        jobs = [row["job"] for row in csv.DictReader(stream)]
+    whole = md.estimate_frequencies(md.Channel.load(channel), jobs)
+    place = {name: number for number, name in enumerate(whole.names)}
+    for entry, terms in (
+        (craft, {"smith": 1.0, "weaver": 1.0}),
+        (difference, {"clerk": 1.0, "smith": -1.0}),
+    ):
+        weights = np.zeros(len(whole.names))
+        for name, weight in terms.items():
+            weights[place[name]] = weight
+        assert entry["unbiased"] == pytest.approx(weights @ whole.unbiased)
+        variance = weights @ whole.covariance @ weights
+        assert entry["standard_error"] == pytest.approx(variance**0.5)
+        assert entry["lower"] <= entry["estimate"] <= entry["upper"]
+    assert "craft  " in run(*asked, "--queries", "queries.csv").out
+    assert run(*asked, "--queries", "queries.csv", "--csv").out.count("\n") == 3
+
+
+@pytest.mark.parametrize(
+    ("lines", "options", "message"),
+    [
+        (
+            "query,pilot\nq,1\n",
+            (),
+            "queries.csv: the queries name 'pilot', which is no symbol",
+        ),
+        (
+            "query,clerk\nq,1\nq,2\n",
+            (),
+            "queries.csv: two queries are called 'q'; rename one",
+        ),
+        (
+            "job,clerk\nq,1\n",
+            (),
+            "queries.csv is no file of queries: its first column must be",
+        ),
+        (
+            "query,clerk\nq,one\n",
+            (),
+            "the coefficient of 'clerk' in the query 'q' must be a number",
+        ),
+        (
+            "query,clerk\nq,1\n",
+            ("--by", "town"),
+            "--queries asks for its own answers: leave --of",
+        ),
+        (
+            "query,clerk\nq,1\n",
+            ("--mean", "job"),
+            "--queries asks for its own answers: leave --of",
+        ),
+        (None, (), "queries.csv: there is no such file"),
+    ],
+)
+def test_queries_that_cannot_be_answered(
+    released, run, channel, lines, options, message
+):
+    if lines is not None:
+        (released.parent / "queries.csv").write_text(lines, encoding="utf-8")
+    asked = ("estimate", "out.csv", "--channel", channel, "--queries", "queries.csv")
+    refused = run(*asked, *options)
+    assert refused.code == 2
+    assert message in refused.err

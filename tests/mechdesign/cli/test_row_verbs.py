@@ -332,7 +332,7 @@ def test_check_and_estimate_of_released_boxes(table, run):
         (
             ("--fill",),
             ("estimate", "out.csv", "--csv"),
-            "--by and --csv are not for rows",
+            "--by, --queries and --csv are not for rows",
         ),
         (
             ("--fill",),
