@@ -168,8 +168,9 @@ def short_texts(judgement: Judgement) -> list[str]:
     if judgement.strange:
         texts.append(
             f"No released value of {listed(judgement.strange)} is one of the original's, so "
-            "attacks by true cells find nothing there. If the values are spelt otherwise, this "
-            "says nothing of the risk: write both files alike, and judge again."
+            "attacks by true cells find nothing there. Labels of a channel, such as 'mix-1', are "
+            "so by design; if the values are spelt otherwise, this says nothing of the risk: write "
+            "both files alike, and judge again."
         )
     # What looks alike was one cell once, and the figures of attacks by true cells are too small.
     texts += [f"Risks may be understated: {notice}." for notice in judgement.alike]

@@ -213,16 +213,14 @@ def _change(law: Law) -> list[str]:
 
 
 def _different_percents(before: float, after: float) -> tuple[str, str]:
-    """Two different shares, with digits enough to tell them apart."""
-    texts = wording.percent(before), wording.percent(after)
-    step = Decimal("0.01")
-    while texts[0] == texts[1] and step >= LEAST_STEP:
-        texts = (
-            wording.percent(before, step=step),
-            wording.percent(after, step=step),
-        )
+    """Two different shares, with decimals enough to show how far they are apart."""
+    # A step of more than the change would make it look larger. One in a hundred is for changes
+    # that are a step but for the last bit of a double.
+    change = Decimal(101 * abs(before - after))
+    step = Decimal("0.1")
+    while step > change and step > LEAST_STEP:
         step /= 10
-    return texts
+    return wording.percent(before, step=step), wording.percent(after, step=step)
 
 
 def _pair(law: Law) -> list[str]:

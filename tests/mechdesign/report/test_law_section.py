@@ -96,6 +96,11 @@ def test_a_change_of_a_share_is_seen():
     cells = [("a",), ("b",), ("c",)]
     law = law_of([1, 1, 2], IntegerRows.of(rows), [unit] * 3, cells, cells, ["job"])
     assert "Largest change of a share: job a, 25.00 % -> 24.99 %." in law_lines(law)
+    # Rounded to a decimal, a change by 0.03 % would look like one by 0.1 %.
+    law = law_of(
+        [1_665, 1, 8_334], IntegerRows.of(rows), [unit] * 3, cells, cells, ["job"]
+    )
+    assert "Largest change of a share: job a, 16.650 % -> 16.643 %." in law_lines(law)
 
 
 def test_large_numbers_of_times_are_written_out():
