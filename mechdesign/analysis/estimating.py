@@ -24,6 +24,7 @@ from mechdesign.analysis.joint_frequencies import JointFrequencies
 from mechdesign.analysis.law_estimates import (
     POPULATION,
     ColumnFrequencies,
+    counts_of_frame,
     estimate_shares,
 )
 from mechdesign.analysis.law_statistics import (
@@ -129,7 +130,7 @@ def estimate(
     ----------
     channel : Channel
     released : path, data frame or column
-        As it was released. A column, for a channel of one.
+        As it was released. A column, for a channel that releases one.
     of : str or sequence of str, optional
         Released columns whose values are crossed, for a channel of rows; by default each released
         column by itself.
@@ -202,6 +203,10 @@ def estimate(
         )
     if is_path:
         return estimate_file(released, channel, level=level, target=target, **options)
+    if len(channel.output_columns) > 1:
+        # Beside given columns a label is one cell among several.
+        counts = counts_of_frame(channel, released)
+        released = dict(zip(channel.outputs, counts.tolist(), strict=True))
     return estimate_frequencies(
         channel.single(),
         released,
