@@ -374,6 +374,18 @@ def test_records_of_silent_strata_are_not_of_the_proof(table, run):
     assert 0 < int(proof) < 720
 
 
+def test_public_boxes_that_release_nothing_have_a_public_report(table, run):
+    table.head(60).to_csv("people.csv", index=False)
+    options = ("--confidence", "0.99", "--cells", "2", "--epsilon", "0.01", "--public")
+    run(*DESIGN, "--release", "a,b", *options, "--output", "box.json")
+    assert md.load("box.json").channels == ()
+    report = ("report", "box.json", "--curve", "0")
+    assert run(*report, "--public-report", "p.md").code == 0
+    refused = run(*report, "--report", "r.md")
+    assert refused.code == 2
+    assert "is a public channel without its table" in refused.err
+
+
 def test_show_prints_the_matrix_with_exact_shares(table, run):
     run(*DESIGN, "--release", "a,b", "--epsilon", "1", "--output", "row.json")
     text = run("show", "row.json", "--csv").out
