@@ -457,6 +457,7 @@ class FolderSource(AbstractContextManager["FolderSource"]):
         self.size = sum(path.stat().st_size for path in self.paths)
         self.position = 0
         self.cut = False
+        self.hidden_note: str | None = None
         self._current = first
         self._records_before = 0
         """Records in the files before the current one."""
@@ -499,6 +500,7 @@ class FolderSource(AbstractContextManager["FolderSource"]):
                 guarded.check()
                 bytes_before += guarded.size
                 self.cut = self.cut or table.cut
+                self.hidden_note = self.hidden_note or table.hidden_note
 
     def where(self, record: int) -> str:
         """The file and the line, or row, of a record of the last batch."""
