@@ -189,3 +189,32 @@ def test_a_last_line_without_an_end_is_noted(release, run, folder, source):
     for half in halves:
         half.write_text((folder / "other.csv").read_text(), encoding="utf-8")
     assert run("apply", "out.csv.mechanism.json", source, *job).code == 0
+
+
+@pytest.mark.filterwarnings("default::mechdesign.core.errors.Notice")
+@pytest.mark.parametrize("source", ["hides.csv", "parts"])
+def test_records_hidden_within_quotes_are_noted(release, run, folder, source):
+    rows = (folder / "other.csv").read_text().splitlines()
+    # Two lone quotes, five records apart, hide those between them.
+    rows[4] = rows[4].rpartition(",")[0] + ',"' + rows[4].rpartition(",")[2]
+    rows[9] += '"'
+    (folder / "parts").mkdir()
+    for place in (folder / "hides.csv", folder / "parts" / "b.csv"):
+        place.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    release(["a.csv"], *MEAN)
+    job = (
+        "apply",
+        "out.csv.mechanism.json",
+        source,
+        "strict.csv",
+        "--identity",
+        "house",
+    )
+    noted = run(*job, "--dry-run")
+    assert (
+        noted.err.count("line 5: the cell of 'other' holds 4 lines with as many cells")
+        == 1
+    )
+    strict = run(*job, "--strict")
+    assert (strict.code, (folder / "strict.csv").exists()) == (2, False)
+    assert "a note, which --strict makes an error:" in strict.err
