@@ -57,6 +57,7 @@ from mechdesign.tables.folding import FoldedRecords
 from mechdesign.tables.people import PERSON, RECORD
 from mechdesign.tables.people_tables import fold_by
 from mechdesign.tables.reading import columns_named
+from mechdesign.tables.succession import MEANING, Succession
 
 RARE = 10
 """Values of fewer records are rare: a cell of the table with S then rests on a handful of records.
@@ -275,13 +276,29 @@ def _assessment(
     secret = replace(secret, codes=secret.codes.astype(code_type(len(secret.symbols))))
     _check(coded, secret, others)
     if person is None:
-        symptoms += _people_symptoms(coded, secret, others)
+        people = _people_symptoms(coded, secret, others)
+        # Several records of a person are often beside each other, and are named as such.
+        symptoms += people or _series_symptoms(coded, secret)
     return replace(
         _measured(coded, secret, others),
         unreadable=unreadable,
         symptoms=tuple(symptoms),
         unit=RECORD if person is None else PERSON,
     )
+
+
+def _series_symptoms(coded: CodedTable, secret: Secret) -> list[Symptom]:
+    """That the records depend on the ones before, as those of a time series do."""
+    # Of folded rows, and of a sample, the order is lost.
+    if coded.weights is not None or coded.one_in > 1:
+        return []
+    succession = Succession()
+    succession.add([Encoded(secret.codes, secret.symbols)], 1)
+    counts = secret.counts().astype(np.float64)
+    found = succession.finding(secret.names, counts, len(secret.symbols))
+    if found is None:
+        return []
+    return [Symptom("series", None, found, MEANING)]
 
 
 def _measured(coded: CodedTable, secret: Secret, others: Sequence[str]) -> Assessment:

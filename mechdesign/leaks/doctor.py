@@ -61,7 +61,7 @@ class Symptom:
     ----------
     kind : str
         encoding, delimiter, title, identifier, sample, name, alike, header, quote, days, thousands,
-        code, empty or people.
+        code, empty, people or series.
     column : str or None
         The column, where it is about one.
     text : str

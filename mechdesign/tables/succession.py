@@ -36,6 +36,14 @@ SORTED = 1.1
 """Places of each pair of symbols, on average, up to which a table counts as sorted: it has one."""
 
 
+MEANING = (
+    "if this is a time series, or people have several records, they are not independent, and no "
+    "promise, figure or interval for a population holds; if the table was sorted by other columns, "
+    "that does no harm"
+)
+"""What follows from it."""
+
+
 @dataclass
 class Succession:
     """How many records have the values of the record before.
@@ -74,10 +82,10 @@ class Succession:
         self._last = _texts_at(columns, size - 1)
         self.records += size
 
-    def note(
+    def finding(
         self, names: Sequence[str], counts: NDArray[np.float64], pairs: int
     ) -> str | None:
-        """What the user is told of records that depend on each other; None without evidence.
+        """How far records depend on the ones before, in words; None without evidence.
 
         Parameters
         ----------
@@ -86,7 +94,7 @@ class Succession:
         counts : (|S|,) array
             The records of each sensitive value.
         pairs : int
-            The number of different pairs of symbols.
+            The number of different rows of symbols.
         """
         if self.records < FEWEST_RECORDS:
             return None
@@ -100,9 +108,7 @@ class Succession:
             return None
         return (
             f"{percent(share)} of the records have the {listed(names)} of the record before them, "
-            f"{percent(by_chance)} would by chance: if this is a time series, or people have "
-            "several records, they are not independent, and no promise, figure or interval for a "
-            "population holds; if the table was sorted by other columns, that does no harm"
+            f"{percent(by_chance)} would by chance"
         )
 
 

@@ -63,7 +63,7 @@ from mechdesign.tables.cell_values import (
     released_as,
 )
 from mechdesign.tables.exact_table import ExactTable, scaled, without_empty
-from mechdesign.tables.succession import Succession
+from mechdesign.tables.succession import MEANING, Succession
 from mechdesign.tables.variable import Symbol, Variable
 
 # --------------------------------------------------------------- frames and lazy tables
@@ -526,8 +526,8 @@ class Tally:
         """That the records seem to depend on each other."""
         # Counts of records weigh 1 each; otherwise nothing was added to the succession.
         counts = np.array([float(sum(row)) for row in masses])
-        note = self._succession.note(self.roles.sensitive, counts, len(self._mass))
-        return [] if note is None else [note]
+        found = self._succession.finding(self.roles.sensitive, counts, len(self._mass))
+        return [] if found is None else [f"{found}: {MEANING}"]
 
     def _check_size(self) -> None:
         """Refuse a table that would not fit into memory, before it is made."""
