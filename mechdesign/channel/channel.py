@@ -748,11 +748,12 @@ class Channel(Displayed):
         published = self.published
         if published is None or published.columns != self.useful.columns:
             return False
-        if len(self.randomised_columns) > 1:
+        released = self.randomised_columns
+        if len(released) != 1:
             return True
         # Labels beside given columns stand in one column, which has the name of the released one
         # where it is alone.
-        place = published.columns.index(self.randomised_columns[0])
+        place = published.columns.index(released[0])
         symbols = {symbol[place] for symbol in self.useful.symbols}
         return all(cells[place] in symbols for cells in published.cells)
 

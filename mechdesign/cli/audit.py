@@ -420,7 +420,10 @@ def _audit_channel(
         subject_of,
         units_of,
     )
-    from mechdesign.report.sentences import population_sentences
+    from mechdesign.report.sentences import (
+        other_table_sentences,
+        population_sentences,
+    )
 
     notion = _notion(channel, path, budget)
     earlier = after.channels()
@@ -442,6 +445,8 @@ def _audit_channel(
             joint = table.read(path, channel)
         else:
             joint = table.read_for(channel, path)
+        if table.table is not None and joint is not None:
+            plain += other_table_sentences(channel, joint, table.table)
         sensitive = channel.boxed.sensitive if joint is None else joint.sensitive
         secret = protected_name(sensitive, channel.people)
         # Another table decides nothing of the figures of the file.
