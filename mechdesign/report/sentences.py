@@ -183,10 +183,11 @@ def _cells_of(joint: Joint, factor: int) -> dict[tuple[Symbol, Symbol], int]:
 
 
 def _size_of(joint: Joint) -> str:
-    """How many records a table has."""
+    """How many records, or people, a table has."""
     if joint.records is None:
         return "weights or probabilities"
-    return wording.count(joint.records, "record")
+    units = RECORD_UNITS if joint.useful.people is None else PEOPLE_UNITS
+    return wording.count(joint.records, *units)
 
 
 def population_sentences(

@@ -358,6 +358,12 @@ def test_an_audit_on_another_table_folds_it(table, run):
     assert same["achieved"] == own["achieved"]
     refused = run("audit", "channel.json", "--table", "panel.csv", "--sensitive", "ill")
     assert "the channel says which columns make people" in refused.err
+    # Its size is a number of people.
+    twin = table[table["id"] == table["id"].iloc[0]].assign(id="twin")
+    pd.concat([table, twin]).to_csv("more.csv", index=False)
+    said = " ".join(run("audit", "channel.json", "--table", "more.csv").out.split())
+    assert "This is the verdict on more.csv (121 people)" in said
+    assert "which is another one (120 people)" in said
 
 
 def test_estimates_are_shares_among_records(table, run):
