@@ -57,6 +57,7 @@ from solvers.pricing.concave import SearchCounts, SearchResult
 from solvers.pricing.set_searches import CutSearch
 from solvers.results import Pricer, lowered_prices
 from solvers.sets.convex_set import ConvexSet, Cut, Cuts
+from solvers.sets.polytope import last_inside
 
 # ----------------------------------------------------------------------- outer polytope
 
@@ -274,15 +275,11 @@ def _last_inside(ways: _Ways, inside: Array, end: float) -> Array:
     """The last share inside the set on the way from `inside` to `end`; `end` itself where it is
     inside.
     """
-    within = inside
-    beyond = np.full(len(inside), end)
-    whole = ways.excess(beyond) <= 0.0
-    # The set is convex, so the shares inside are one interval: halving finds its end.
-    for _ in range(BISECTIONS):
-        middle = 0.5 * (within + beyond)
-        is_inside = ways.excess(middle) <= 0.0
-        within = np.where(is_inside, middle, within)
-        beyond = np.where(is_inside, beyond, middle)
+    ends = np.full(len(inside), end)
+    whole = ways.excess(ends) <= 0.0
+    within = last_inside(
+        lambda shares: ways.excess(shares) <= 0.0, inside, ends, BISECTIONS
+    )
     return np.where(whole, end, within)
 
 
