@@ -48,6 +48,7 @@ from mechdesign.analysis.linear import errors_of_level
 from mechdesign.analysis.released_table import Advance
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.row_law import RowLaw
+from mechdesign.core.arguments import finite_number
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import listed, quoted
@@ -566,11 +567,8 @@ def _numbers_of(texts: Sequence[str]) -> Array | None:
     """The texts as numbers; None if one of them is none."""
     numbers: dict[str, float] = {}
     for text in set(texts):
-        try:
-            number = float(text)
-        except ValueError:
-            return None
-        if not np.isfinite(number):
+        number = finite_number(text)
+        if number is None:
             return None
         numbers[text] = number
     return np.array([numbers[text] for text in texts])

@@ -136,6 +136,13 @@ class IntegerRows(Sequence[tuple[int, ...]]):
         for row in self.pairs():
             yield list(zip(row[::2], row[1::2], strict=True))
 
+    def entries_of(self, i: int) -> list[tuple[int, int]]:
+        """The positive entries of one row as (index, value)."""
+        span = slice(int(self.indptr[i]), int(self.indptr[i + 1]))
+        columns: list[int] = self.indices[span].tolist()
+        values: list[int] = self.values[span].tolist()
+        return list(zip(columns, values, strict=True))
+
     def pairs(self) -> Iterator[list[int]]:
         """The positive entries of each row as index, value, index, value, .."""
         numbers = np.empty(2 * len(self.values), dtype=np.int64)
@@ -154,10 +161,7 @@ class IntegerRows(Sequence[tuple[int, ...]]):
         # A range treats negative indices and those out of range as a list does.
         i = range(len(self))[cast("int", index)]
         row = [0] * self.shape[1]
-        span = slice(int(self.indptr[i]), int(self.indptr[i + 1]))
-        columns = self.indices[span].tolist()
-        values = self.values[span].tolist()
-        for column, value in zip(columns, values, strict=True):
+        for column, value in self.entries_of(i):
             row[column] = value
         return tuple(row)
 

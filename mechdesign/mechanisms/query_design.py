@@ -422,10 +422,7 @@ class _QueryProgram:
             share = float(point[members].sum())
             masses = point[members] / share
             stars, star_weights = _stars_at(ways(members, masses), masses)
-            dense = Points.from_dense(stars)
-            indices = members[dense.indices].astype(np.int32)
-            shape = (len(dense), len(point))
-            parts.append(Points(dense.indptr, indices, dense.data, shape))
+            parts.append(Points.from_dense(stars).placed(members, len(point)))
             weights.append(share * star_weights)
             # The information matrix has a block for each set.
             u = stars / point[members]

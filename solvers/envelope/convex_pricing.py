@@ -226,10 +226,7 @@ def pair_members(convex: ConvexSet, margin: float, seconds: float = math.inf) ->
         # Away from the boundary the mixture is a member even after the rounding of its entries.
         share += PULLED_BACK * (inside - share)
         mixes = (share > 0.0) & (share < 1.0) & (share != end)
-        indices = np.column_stack([first[mixes], second[mixes]]).ravel()
-        data = np.column_stack([1.0 - share[mixes], share[mixes]]).ravel()
-        sizes = np.full(int(mixes.sum()), 2)
-        parts.append(Points.of_sizes(sizes, indices, data, n))
+        parts.append(Points.between(first[mixes], second[mixes], share[mixes], n))
     points = Points.concatenate(parts)
     # The only check that counts: of the points themselves, not of shares of a way.
     return points.take(convex.excess(points, margin) <= 0.0)
