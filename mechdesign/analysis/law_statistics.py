@@ -36,7 +36,7 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.analysis.frequencies import record_count
+from mechdesign.analysis.frequencies import numbers_at, record_count
 from mechdesign.analysis.law_estimates import (
     POPULATION,
     Array,
@@ -134,14 +134,8 @@ class Statistics:
         }
         rows: list[dict[str, Any]] = []
         for k, name in enumerate(self.names):
-            row: dict[str, Any] = {
-                "name": ", ".join(name),
-                "records": int(self.behind[k]),
-            }
-            for key, values in figures.items():
-                value = float(values[k])
-                row[key] = None if np.isnan(value) else value
-            rows.append(row)
+            row = {"name": ", ".join(name), "records": int(self.behind[k])}
+            rows.append(row | numbers_at(k, figures))
         return rows
 
 
