@@ -17,6 +17,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.mechanisms.classes import many_numbers
 from mechdesign.mechanisms.number_of_bins import NUMBERS_OF_BINS
 from mechdesign.release.released_values import distance_text, moved
+from tests.cases.people import ADULT
 
 BUDGET = ("--epsilon", "1")
 
@@ -350,10 +351,6 @@ def test_many_numbers_get_a_note(people, run):
     for values in (range(40), [f"t{i}" for i in range(60)]):
         frame = pd.DataFrame({"s": ["a", "b"] * (len(values) // 2), "x": values})
         assert many_numbers(md.Joint.from_table(frame, sensitive="s", useful="x")) == ()
-
-
-ADULT = ["age", "workclass", "fnlwgt", "education", "number", "marital", "occupation", "relationship", "race", "sex",
-         "gain", "loss", "hours", "country", "income"]  # fmt: skip
 
 
 @pytest.mark.parametrize(

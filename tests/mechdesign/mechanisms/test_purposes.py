@@ -17,6 +17,7 @@ from mechdesign.mechanisms.queries import Queries, queries_of
 from mechdesign.mechanisms.query_design import total_variance
 from solvers import EnvelopeStatus, Points
 from solvers.purposes.queries import LeastVariance
+from tests.cases.people import ADULT
 from tests.profiles import scaled
 
 
@@ -234,25 +235,8 @@ def test_queries_that_are_none(matrix, message):
 def test_the_task_income_on_adult(
     data, sensitive, useful, epsilon, kept, of_information
 ):
-    names = [
-        "age",
-        "workclass",
-        "fnlwgt",
-        "education",
-        "educationnum",
-        "marital",
-        "occupation",
-        "relationship",
-        "race",
-        "sex",
-        "gain",
-        "loss",
-        "hours",
-        "country",
-        "income",
-    ]
     frame = pd.read_csv(
-        data / "adult" / "adult.data", names=names, skipinitialspace=True
+        data / "adult" / "adult.data", names=ADULT, skipinitialspace=True
     )
     notion = md.ALIP(epsilon / 2, epsilon / 2)
     columns = {"sensitive": sensitive, "useful": useful}
