@@ -213,6 +213,8 @@ class Costs:
     @property
     def floats(self) -> Array:
         """(n, n) array."""
+        if self.units.dtype == np.bool_:
+            return self.units / self.unit
         # Python divides integers of any size with correct rounding.
         values = [value / self.unit for value in self.units.ravel().tolist()]
         return np.array(values).reshape(self.units.shape)
