@@ -24,6 +24,7 @@ from mechdesign.analysis.joint_frequencies import JointFrequencies
 from mechdesign.analysis.law_estimates import (
     POPULATION,
     ColumnFrequencies,
+    counts_of_frame,
     estimate_shares,
 )
 from mechdesign.analysis.law_statistics import (
@@ -41,6 +42,8 @@ from mechdesign.channel.channel import Channel
 from mechdesign.channel.file import require_channel
 from mechdesign.core.errors import InputError
 from mechdesign.mechanisms import combinations
+from mechdesign.release.released_values import LABEL
+from mechdesign.tables.columns import is_frame
 from mechdesign.tables.joint import names_of_columns
 
 NO_NUMBERS = (
@@ -129,7 +132,7 @@ def estimate(
     ----------
     channel : Channel
     released : path, data frame or column
-        As it was released. A column, for a channel of one.
+        As it was released. A column or its frame, for a channel that releases one.
     of : str or sequence of str, optional
         Released columns whose values are crossed, for a channel of rows; by default each released
         column by itself.
@@ -202,8 +205,13 @@ def estimate(
         )
     if is_path:
         return estimate_file(released, channel, level=level, target=target, **options)
+    labels = channel.single()
+    if is_frame(released) and options.get("form", LABEL) == LABEL:
+        # Beside given columns a label is one cell among several.
+        counts = counts_of_frame(labels, released)
+        released = dict(zip(labels.outputs, counts.tolist(), strict=True))
     return estimate_frequencies(
-        channel.single(),
+        labels,
         released,
         level=level,
         target=target,  # pyright: ignore[reportArgumentType]

@@ -349,7 +349,7 @@ def counts_of_release(
     if isinstance(released, str | os.PathLike):
         counts = _counts_of_file(reader, released, text, advance)
     else:
-        counts = _counts_of_frame(reader, released)
+        counts = counts_of_frame(reader, released)
     return counts[: len(law.outputs)]
 
 
@@ -385,7 +385,7 @@ def _counts_of_file(
     return counts_by_label(file)
 
 
-def _counts_of_frame(channel: Channel, released: Any) -> Integers:
+def counts_of_frame(channel: Channel, released: Any) -> Integers:
     """How often a frame or a sequence of tuples has each output."""
     outputs = Variable(channel.output_columns, channel.output_cells)
     people = channel.useful.people

@@ -127,6 +127,9 @@ class Statement:
 
 def has_table(channel: Channel) -> bool:
     """Whether a channel carries the table, or the counts, that decide its promise."""
+    if not channel.channels:
+        # Boxes of which no stratum releases anything have no counts; a public file has no figures.
+        return channel.box_utility is not None
     return all(single.joint is not None for single in channel.channels)
 
 

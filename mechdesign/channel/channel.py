@@ -740,14 +740,22 @@ class Channel(Displayed):
         """True if the channel says itself what it writes, in more than one column of labels."""
         return self.published is not None
 
-    @property
+    @cached_property
     def releases_symbols(self) -> bool:
         """True if outputs are written as symbols of the columns, and not as labels."""
         if self.coder is not None:
             return self.fills
-        return (
-            self.published is not None and self.published.columns == self.useful.columns
-        )
+        published = self.published
+        if published is None or published.columns != self.useful.columns:
+            return False
+        released = self.randomised_columns
+        if len(released) != 1:
+            return True
+        # Labels beside given columns stand in one column, which has the name of the released one
+        # where it is alone.
+        place = published.columns.index(released[0])
+        symbols = {symbol[place] for symbol in self.useful.symbols}
+        return all(cells[place] in symbols for cells in published.cells)
 
     @property
     def fills(self) -> bool:

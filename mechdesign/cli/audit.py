@@ -415,7 +415,10 @@ def _audit_channel(
         relative_sentences,
         subject_of,
     )
-    from mechdesign.report.sentences import population_sentences
+    from mechdesign.report.sentences import (
+        other_table_sentences,
+        population_sentences,
+    )
 
     notion = _notion(channel, path, budget)
     earlier = after.channels()
@@ -437,6 +440,8 @@ def _audit_channel(
             joint = table.read(path, channel)
         else:
             joint = table.read_for(channel, path)
+        if table.table is not None and joint is not None:
+            plain += other_table_sentences(channel, joint, table.table)
         sensitive = channel.boxed.sensitive if joint is None else joint.sensitive
         secret = protected_name(sensitive)
         # Another table decides nothing of the figures of the file.

@@ -181,7 +181,7 @@ class PolicyOptions(PublishedForm):
             given["missing_codes"] = parsing.codes(self.missing_codes)
         if not given:
             return None
-        return replace(Policy.recorded(recorded_rules(channels)), **given)
+        return replace(Policy.recorded(recorded_rules(channels, given)), **given)
 
     def arguments(self, channels: Sequence[object] = ()) -> dict[str, Any]:
         """Keyword arguments of a release through these channels, and of its check."""

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from mechdesign.formats.cells import CellForm
     from mechdesign.formats.csv_text import TextOptions
     from mechdesign.leaks.people_notice import PeopleFound
+    from mechdesign.tables.cell_values import CellRules
     from mechdesign.tables.variable import Variable
 
 
@@ -407,7 +408,6 @@ class OtherTable(TextFormat, TableOptions):
         together : bool
             Whether the channels are judged together, so that all must protect the same column.
         """
-        from mechdesign.release.samplers import recorded_rules
         from mechdesign.tables.records import bins_by_column
 
         if self.table is None:
@@ -442,7 +442,7 @@ class OtherTable(TextFormat, TableOptions):
         options = self
         if self.sensitive is None and _protect_each_of_several(protected, channels):
             options = replace(self, protect_each=True)
-        rules = recorded_rules(channels)
+        rules = self._rules_of(channels)
         if rules is not None and options.missing == "refuse":
             # Empty cells of this table are what they were in the table of the channel.
             options = replace(options, missing=rules.counted)
@@ -455,9 +455,18 @@ class OtherTable(TextFormat, TableOptions):
             form=None if rules is None else rules.cell_form,
         )
 
+    def _rules_of(self, channels: Sequence[md.Channel]) -> CellRules | None:
+        """The rules by which the channels read a table, where no option says otherwise."""
+        from mechdesign.release.samplers import FORM_RULES, RULES, recorded_rules
+
+        # What is released for a cell without a symbol is no matter of the table.
+        settled = set(RULES) - set(FORM_RULES)
+        if self.cell_form() is not None:
+            settled = set(RULES)
+        return recorded_rules(channels, settled)
+
     def _read_people(self, channels: Sequence[md.Channel]) -> md.Joint:
         """The table of channels for people with several records, folded as their own one was."""
-        from mechdesign.release.samplers import recorded_rules
         from mechdesign.tables.people_tables import PeopleRoles, read_people
 
         useful = [channel.useful for channel in channels]
@@ -475,7 +484,7 @@ class OtherTable(TextFormat, TableOptions):
                 "the channel says which columns make people of records: leave --sensitive, "
                 "--useful, --weight, --bin, --contingency and --probabilities out"
             )
-        rules = recorded_rules(channels)
+        rules = self._rules_of(channels)
         missing = self.missing
         form = self.cell_form()
         if rules is not None:

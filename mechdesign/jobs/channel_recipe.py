@@ -219,7 +219,9 @@ class ChannelRecipe(KeyedRecipe):
 
     def plan(self, header: Sequence[Any]) -> Plan:
         """What becomes of each column of a table."""
-        plan = make_plan(self.groups, header, self.options)
+        plan = make_plan(
+            self.groups, header, self.options, together=self.are_counted_together
+        )
         name = self.options.row_numbers
         if name is not None:
             require_column(name, header)

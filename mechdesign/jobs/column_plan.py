@@ -207,9 +207,15 @@ class Plan:
 
 
 def make_plan(
-    groups: Sequence[ColumnGroup], header: Sequence[Any], options: ReleaseOptions
+    groups: Sequence[ColumnGroup],
+    header: Sequence[Any],
+    options: ReleaseOptions,
+    *,
+    together: bool = False,
 ) -> Plan:
     """Decide what becomes of each column of a table.
+
+    `together` is whether one promise is about all groups, and not one about each.
 
     Raises
     ------
@@ -243,7 +249,7 @@ def make_plan(
         columns=columns,
         kept_private=tuple(name for name in kept if name in protected),
         sensitive=tuple(private),
-        notices=tuple(_notices(groups, useful, options)),
+        notices=tuple(_notices(groups, useful, options, together=together)),
     )
 
 
@@ -273,7 +279,11 @@ def _places(names: Sequence[Any], header: Sequence[Any]) -> tuple[int, ...]:
 
 
 def _notices(
-    groups: Sequence[ColumnGroup], useful: Sequence[str], options: ReleaseOptions
+    groups: Sequence[ColumnGroup],
+    useful: Sequence[str],
+    options: ReleaseOptions,
+    *,
+    together: bool,
 ) -> list[str]:
     """What the user should know of the plan."""
     notices: list[str] = []
@@ -285,7 +295,7 @@ def _notices(
         notices.append(
             f"{listed(useful)} stays beside the released column: no release yet, remove it first"
         )
-    if len(groups) > 1:
+    if len(groups) > 1 and not together:
         notices.append(
             "several columns of a record are released: each keeps its own promise, "
             "but together they can tell more than either"

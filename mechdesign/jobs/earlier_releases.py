@@ -59,7 +59,13 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.wording import about_percent, at_most, listed
 from mechdesign.formats.cells import CellForm
 from mechdesign.formats.census import Content
-from mechdesign.jobs.joint_budget import drawn_uses, joint_budget, local_budget
+from mechdesign.jobs.joint_budget import (
+    counts_all,
+    drawn_uses,
+    is_counted,
+    joint_budget,
+    local_budget,
+)
 from mechdesign.jobs.ledger import FINISHING, Drawn, Entry, Ledger, Use
 from mechdesign.jobs.people_nights import EarlierNights
 from mechdesign.jobs.same_records import SAME_FROM, is_same, releases_of
@@ -177,6 +183,11 @@ SYMBOLS_UNKNOWN = (
 OTHER_CHANNELS = (
     "these data have been released through another channel, or in another column, as well: each "
     "release keeps its own promise, but together they can tell more than either"
+)
+
+COUNTED_CHANNELS = (
+    "these data have been released through another channel as well, which this one was designed "
+    "after: its promise is about both together"
 )
 
 RELEASED_MEANWHILE = "another job has released these records meanwhile; start again"
@@ -408,6 +419,8 @@ class EarlierReleases:
         What the user should know.
     nights : EarlierNights
         The earlier releases of the people whose records these are.
+    is_counted : bool
+        Whether a channel of the job was designed after all of `beside`, and counts them.
     """
 
     draws: int = 0
@@ -416,6 +429,7 @@ class EarlierReleases:
     joint: Mapping[str, Any] | None = None
     notices: tuple[str, ...] = ()
     nights: EarlierNights = field(default_factory=EarlierNights)
+    is_counted: bool = False
 
 
 def find_earlier_releases(
@@ -492,6 +506,27 @@ def _left_no_symbols(entry: Entry, file: str | None) -> bool:
     cluster computed it, or an earlier version entered it.
     """
     return entry.unordered is None and entry.file != file
+
+
+def counted(earlier: EarlierReleases, channels: Sequence[Channel]) -> EarlierReleases:
+    """The same, with another notice where one of these channels, the only one or one that counts
+    the others, was designed after all through which the records were released besides.
+    """
+    draws = {(old.use.channel, old.job, old.draw) for old in drawn_uses(earlier.beside)}
+    # Its promise is about one draw through each.
+    is_once = len(draws) == len({channel for channel, _, _ in draws})
+    if not earlier.beside or not is_once:
+        return earlier
+    for channel in channels:
+        others = [other for other in channels if other is not channel]
+        after = channel.record.after
+        if not counts_all(channel, others):
+            continue
+        if all(is_counted(entry, after) for entry in earlier.beside):
+            notices = list(earlier.notices)
+            notices[notices.index(OTHER_CHANNELS)] = COUNTED_CHANNELS
+            return replace(earlier, notices=tuple(notices), is_counted=True)
+    return earlier
 
 
 def with_joint_budget(

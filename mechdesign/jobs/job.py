@@ -59,6 +59,7 @@ from mechdesign.jobs.earlier_releases import (
     alike_column_notice,
     check_uses,
     count_other_draws,
+    counted,
     find_earlier_releases,
     redraw_notice,
     relation,
@@ -314,6 +315,7 @@ class Job:
         earlier = find_earlier_releases(
             db, self.ledger, entries, self._choice, self.drawn, content
         )
+        earlier = counted(earlier, self._channels)
         if self._people is None:
             return earlier
         nights = earlier_nights(

@@ -37,7 +37,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.file import load
+from mechdesign.channel.file import file_digest, load
 from mechdesign.core.balls import log2_of_powers_above, sum_above
 from mechdesign.core.documents import canonical, versions
 from mechdesign.core.errors import InputError
@@ -230,6 +230,27 @@ def channels_of(draws: Sequence[Drawn], channels: Sequence[Channel]) -> dict[str
                 f"the channel {digest[:12]}.. of one of them is not at hand{gone}"
             )
     return by_digest
+
+
+def is_counted(entry: Entry, after: Sequence[str]) -> bool:
+    """Whether a channel that was designed after those with the hashes `after` counts a release in
+    the ledger: whether all channels of that release are among them.
+    """
+    if not after:
+        return False
+    try:
+        channels = channels_of(entry.drawn, ())
+    except InputError:
+        return False
+    return all(file_digest(channel) in after for channel in channels.values())
+
+
+def counts_all(channel: Channel, others: Sequence[Channel]) -> bool:
+    """Whether a channel was designed after all the others, so that its promise counts them."""
+    after = channel.record.after
+    if len(after) < len(others):
+        return False
+    return all(file_digest(other) in after for other in others)
 
 
 def _loaded(file: str) -> Any:

@@ -31,6 +31,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 from mechdesign.channel.channel import Channel
@@ -50,6 +51,7 @@ from mechdesign.jobs.earlier_releases import (
 )
 from mechdesign.jobs.file_run import FileRecipe, FileRun
 from mechdesign.jobs.job import Job
+from mechdesign.jobs.joint_budget import counts_all
 from mechdesign.jobs.ledger import Entry, Ledger, Use
 from mechdesign.jobs.manifest import DescribedChannel, Manifest
 from mechdesign.jobs.options import Applied
@@ -90,6 +92,17 @@ class KeyedRecipe(FileRecipe):
     channels: tuple[Channel, ...]
     keyless: bool = False
     table_of_people: FoldedTable | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def are_counted_together(self) -> bool:
+        """Whether one of several channels was designed after all others (`design --after`): its
+        promise is about all of them together.
+        """
+        for channel in self.channels:
+            others = [other for other in self.channels if other is not channel]
+            if others and counts_all(channel, others):
+                return True
+        return False
 
     @abstractmethod
     def uses(self, header: Sequence[Any]) -> list[Use]:
@@ -328,7 +341,8 @@ class KeyedRecipe(FileRecipe):
             identity=self.options.identifiers,
             draw=earlier.draws,
             earlier=earlier.runs,
-            other_channels=bool(earlier.beside),
+            other_channels=bool(earlier.beside) and not earlier.is_counted,
+            together=self.are_counted_together,
             insecure_seed=self.options.insecure_seed is not None,
             shuffled=self.options.shuffle,
             whole_file=whole_file,

@@ -100,6 +100,7 @@ def decided_by(channel: Channel) -> dict[str, Any]:
     zero_cells = sum(row.count(0) for joint in joints for row in joint.counts)
     return {
         "notion": without_infinities(channel.record.notion),
+        "earlier_count": len(channel.record.after),
         "law_kept": channel.keeps_law,
         "promise": channel.record.promise_kind,
         # Of boxes each stratum has its own. Those of the whole, for the population and for the
@@ -228,7 +229,10 @@ class Manifest:
     earlier : tuple of Entry
         The releases with these draws.
     other_channels : bool
-        Whether the records were released through other channels, too.
+        Whether the records were released through other channels, too, which no promise of these
+        counts.
+    together : bool
+        Whether the promise of one of several channels is about all of them together.
     insecure_seed, shuffled : bool
         Whether the draws come from a seed, and whether the records are in random order.
     whole_file : bool
@@ -248,6 +252,7 @@ class Manifest:
     draw: int = 0
     earlier: tuple[Entry, ...] = ()
     other_channels: bool = False
+    together: bool = False
     insecure_seed: bool = False
     shuffled: bool = False
     whole_file: bool = False
@@ -305,6 +310,7 @@ class Manifest:
             "shuffled": self.shuffled,
             "kept_private": self.kept_private,
             "other_channels": self.other_channels,
+            "together": self.together,
             "whole_file": self.whole_file,
             "notes": self.notes,
             "versions": versions(),
@@ -332,7 +338,7 @@ OTHER_VERSION = (
     "is {}"
 )
 
-OF_TABLE = ("law_kept", "achieved", "table_records", "zero_cells")
+OF_TABLE = ("earlier_count", "law_kept", "achieved", "table_records", "zero_cells")
 """Entries that a channel without its table does not decide."""
 
 
@@ -510,6 +516,10 @@ def _fault_of_job(
     is_alone = manifest.shuffled and not (
         manifest.insecure_seed or manifest.draw or manifest.other_channels
     )
+    if manifest.together and not any(
+        column.earlier_count for column in manifest.released
+    ):
+        return "it states one promise for several channels, and none was designed after another"
     is_proven = record is not None and record.notion is not None and not record.after
     others = [name for name in manifest.columns if name not in released]
     is_whole = are_fixed and is_alone and is_proven and not others

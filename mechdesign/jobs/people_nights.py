@@ -25,7 +25,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.file import file_digest
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import at_least, at_most, listed, quoted
 from mechdesign.formats.arrow_arrays import arrow_texts
@@ -33,7 +32,7 @@ from mechdesign.formats.cells import Encoded
 from mechdesign.formats.census import Hashes
 from mechdesign.formats.digests import RowHasher
 from mechdesign.formats.spellings import plain_spelling
-from mechdesign.jobs.joint_budget import channels_of
+from mechdesign.jobs.joint_budget import channels_of, is_counted
 from mechdesign.jobs.ledger import Drawn, Entry, Ledger
 from mechdesign.tables.people import SEQUENCE, People
 from mechdesign.tables.people_source import FoldedTable
@@ -164,7 +163,7 @@ def earlier_nights(
         if known is None or draws <= own:
             continue
         persons, records = known
-        if people.are_those_of(persons, records) and _is_counted(entry, people.after):
+        if people.are_those_of(persons, records) and is_counted(entry, people.after):
             continue
         here = np.isin(people.persons, persons, assume_unique=True)
         if not here.any():
@@ -182,17 +181,6 @@ def earlier_nights(
         many = int(np.count_nonzero(counts >= people.most))
         raise InputError(_too_often(many, len(counts), people, found[-1]))
     return EarlierNights(nights, tuple(found))
-
-
-def _is_counted(entry: Entry, after: Sequence[str]) -> bool:
-    """Whether a channel was designed after those of a release, so that its promise counts it."""
-    if not after:
-        return False
-    try:
-        channels = channels_of(entry.drawn, ())
-    except InputError:
-        return False
-    return all(file_digest(channel) in after for channel in channels.values())
 
 
 def reached_by_releases(

@@ -108,6 +108,7 @@ class PublicColumn(Record):
     missing_codes: tuple[str, ...] = ()
     changed: str = samplers.REFUSE
     draws: str = "independent"
+    earlier_count: Natural = 0
     law_kept: bool = False
     given: tuple[str, ...] = ()
     promise: str = "total"
@@ -173,6 +174,7 @@ class ManifestDocument(FileDocument):
     shuffled: bool = False
     kept_private: tuple[str, ...] = ()
     other_channels: bool = False
+    together: bool = False
     whole_file: bool = False
     notes: tuple[str, ...] = ()
     versions: dict[str, str]
@@ -353,7 +355,14 @@ class ReleaseFacts(Protocol):
 
     @property
     def other_channels(self) -> bool:
-        """Whether the records were released through other channels, too."""
+        """Whether the records were released through other channels, too, which no promise of these
+        counts.
+        """
+        ...
+
+    @property
+    def together(self) -> bool:
+        """Whether the promise of one of several channels is about all of them together."""
         ...
 
     @property

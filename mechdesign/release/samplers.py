@@ -29,7 +29,7 @@ The steps of filling depend on the output alone, so they disclose nothing more o
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -59,6 +59,12 @@ from mechdesign.tables.row_boxes import box_name
 from mechdesign.tables.variable import Variable
 
 # ----------------------------------------------------------------------------- policies
+
+FORM_RULES = ("normalise", "trim", "missing_codes")
+"""Names of the rules for cells that look alike or stand for an empty one."""
+
+RULES = ("missing", "unknown", *FORM_RULES)
+"""Names of the rules of a release, those of `Policy`."""
 
 FINE = 2**53
 """Denominator to which exact fractions are rounded here."""
@@ -129,8 +135,17 @@ class Policy:
         )
 
 
-def recorded_rules(channels: Sequence[object]) -> CellRules | None:
+def recorded_rules(
+    channels: Sequence[object], settled: Collection[str] = ()
+) -> CellRules | None:
     """The rules by which the tables of some channels were read; None where none has them.
+
+    Parameters
+    ----------
+    channels : sequence of objects
+    settled : collection of str
+        Names of the rules that the caller knows otherwise, or does not need: in these the channels
+        may differ, and the answer has those of the first channel.
 
     Raises
     ------
@@ -142,23 +157,24 @@ def recorded_rules(channels: Sequence[object]) -> CellRules | None:
     for channel in channels:
         record: object = getattr(channel, "record", None)
         rules: object = getattr(record, "rules", None)
-        if not isinstance(rules, CellRules):
-            continue
-        counted.add(rules.counted)
-        # How each table was counted matters to no release.
-        released = rules.model_copy(update={"counted": REFUSE, "left_out": 0})
-        if released not in found:
-            found.append(released)
-    if len(found) > 1:
-        raise InputError(
-            "the channels were designed with different rules for empty or alike cells: say which "
-            "ones hold here (--missing, --unknown, --normalise), or apply the channels one by one"
-        )
+        if isinstance(rules, CellRules):
+            found.append(rules)
+            counted.add(rules.counted)
     if not found:
         return None
-    if len(counted) == 1:
-        return found[0].model_copy(update={"counted": counted.pop()})
-    return found[0]
+    differing: list[str] = []
+    for name in RULES:
+        kinds = {getattr(rules, name) for rules in found}
+        if name not in settled and len(kinds) > 1:
+            differing.append(f"--{name.replace('_', '-')}")
+    if differing:
+        raise InputError(
+            "the channels were designed with different rules for empty, unknown or alike cells: "
+            f"say which ones hold here ({', '.join(differing)}), or take the channels one by one"
+        )
+    # How each table was counted matters to no release.
+    common = counted.pop() if len(counted) == 1 else REFUSE
+    return found[0].model_copy(update={"counted": common, "left_out": 0})
 
 
 def _check_rule(name: str, rule: str) -> None:

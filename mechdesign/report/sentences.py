@@ -51,6 +51,7 @@ from mechdesign.auditing.averages import AverageVerdict
 from mechdesign.auditing.composition import Composition
 from mechdesign.auditing.population_promise import PopulationPromise
 from mechdesign.auditing.verdict import Achieved
+from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import AverageBudget
 from mechdesign.core.wording import (
     about,
@@ -74,7 +75,9 @@ from mechdesign.tables.cell_values import (
     CellRules,
 )
 from mechdesign.tables.confidence import ConfidenceSet, scope_of
+from mechdesign.tables.joint import Joint
 from mechdesign.tables.uncovered_values import uncovered_sentence
+from mechdesign.tables.variable import Symbol
 
 MOST_CHANNEL_ROWS = 100
 """Symbols, or outputs, whose probabilities a terminal shows; a file has all."""
@@ -145,6 +148,36 @@ def population_record(promise: PopulationPromise | None) -> dict[str, Any] | Non
             "lost_nmi": merged.lost,
         }
     return record
+
+
+def other_table_sentences(channel: Channel, joint: Joint, file: str) -> list[str]:
+    """That a verdict is about another table than that of the design, if it is; nothing of a public
+    channel, whose table is not known.
+    """
+    own = channel.joint
+    if own is None or _cells_of(own, joint.total) == _cells_of(joint, own.total):
+        return []
+    return [
+        f"This is the verdict on {file} ({_size_of(joint)}). The channel makes its promise for the "
+        f"table that it was designed for, which is another one ({_size_of(own)})."
+    ]
+
+
+def _cells_of(joint: Joint, factor: int) -> dict[tuple[Symbol, Symbol], int]:
+    """The counts of a table that are not zero, by their symbols and times a factor."""
+    cells: dict[tuple[Symbol, Symbol], int] = {}
+    for secret, row in zip(joint.sensitive.symbols, joint.counts, strict=True):
+        for symbol, records in zip(joint.useful.symbols, row, strict=True):
+            if records:
+                cells[secret, symbol] = records * factor
+    return cells
+
+
+def _size_of(joint: Joint) -> str:
+    """How many records a table has."""
+    if joint.records is None:
+        return "weights or probabilities"
+    return wording.count(joint.records, "record")
 
 
 def population_sentences(

@@ -73,6 +73,11 @@ FEW_PAIRS_AND_LIMITS = 50_000
 by the dual simplex method at once; beyond it the rows that bind are looked for first. Either is 2
 to 7 times as fast as the interior point method, with 700 to 1,400 pairs and 15 to 300 limits."""
 
+MANY_LIMITS, MOSTLY_OUTSIDE = 8, 0.7
+"""With so many limits, of whose values such a share is outside, most rows bind: then the simplex
+method takes 1.3 to 3 times as long as the interior point method. With fewer limits, or a share of
+up to .64, it takes as long at most, and down to a fifteenth (`tests/benchmarks`)."""
+
 ENTRY_TIME = 5e-9
 """Seconds of the interior point method for each pair and row (measured: 3.0e-9 to 7.7e-9, with 1
 and 60 limits). HiGHS looks at its limit of time rarely: it has overrun it by 8 s in one
@@ -398,18 +403,28 @@ class PlanProgram:
         return self._pairs_and_limits > MANY_PAIRS
 
     @property
+    def _binds_mostly(self) -> bool:
+        """Whether most limits bind at most outputs, as far as the values tell."""
+        ranges = self._group.ranges
+        many = len(ranges.limited) >= MANY_LIMITS
+        return many and ranges.share_outside > MOSTLY_OUTSIDE
+
+    @property
     def foreseen(self) -> float:
         """Seconds that the interior point method takes, by its last solve or `ENTRY_TIME`."""
         return self._entry_time * self._pairs * self._rows
 
     def solve_at_once(self, clock: Clock = NEVER) -> Solved:
-        """Solve a program that has all of its pairs and does not grow, by the dual simplex method.
+        """Solve a program that has all of its pairs and does not grow: by the dual simplex method,
+        unless most rows bind.
 
         Raises
         ------
         NoPlan, OutOfTime, BackendFailure
             As `solve`.
         """
+        if self._binds_mostly:
+            return self.solve(clock)
         if self._pairs_and_limits > FEW_PAIRS_AND_LIMITS:
             start_at_binding_rows(self._highs, OPTIONS, DUAL_SIMPLEX, clock)
         way = {"simplex_strategy": DUAL_SIMPLEX, "presolve": "off"}

@@ -181,6 +181,15 @@ class Ranges:
             upper.append(np.full(len(scales), far))
         return np.concatenate(lower), np.concatenate(upper)
 
+    @property
+    def share_outside(self) -> float:
+        """Share of the values of `limited` that are outside their ends: how many limits would be
+        broken if every symbol were an output of its own.
+        """
+        lower, upper = self.ends
+        outside = (self.limited < lower[:, None]) | (self.limited > upper[:, None])
+        return float(outside.mean())
+
     def are_kept(self, means: Array) -> bool:
         """Whether the means of `limited` over some sets of symbols, (r + m, k), keep the limits
         with half of the margin by which these are drawn in.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import mechdesign as md
@@ -89,6 +91,21 @@ def test_free_outputs_are_undone(frame):
     assert mine.estimates == pytest.approx(other.estimates)
     with pytest.raises(md.InputError, match="of and fixed are for a release of rows"):
         md.estimate(channel, released, of="job")
+
+
+@pytest.mark.parametrize("useful", [["job"], ["job", "sex"]])
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_a_frame_of_labels_is_its_column(frame, useful, library):
+    channel = md.design(frame, NOTION, sensitive="income", useful=useful).channel
+    table = {
+        "pandas": frame,
+        "polars": pl.from_pandas(frame),
+        "pyarrow": pa.Table.from_pandas(frame),
+    }[library]
+    released = channel.apply(table, insecure_seed=1)
+    found = md.estimate(channel, released)
+    of_column = md.estimate(channel, released[",".join(useful)])
+    np.testing.assert_array_equal(found.estimates, of_column.estimates)
 
 
 def test_options_of_other_channels_are_refused(frame, rows):

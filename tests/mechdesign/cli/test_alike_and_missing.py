@@ -265,3 +265,49 @@ def test_every_command_names_the_remedy_of_a_title(alike, run, title):
         assert result.code == 2, command
         remedy = f"--skip-lines {len(title.splitlines())}"
         assert result.err.count(remedy) == 1, command
+
+
+TWO = "job,town,income\n" + (
+    "clerk,x,low\nclerk,y,high\nnurse,x,low\nnurse,y,high\nsmith,x,low\n" * 20
+)
+
+
+def test_rules_that_differ_are_settled_by_the_options_named(alike, run):
+    (alike / "two.csv").write_text(TWO, encoding="utf-8")
+    table = ("design", "two.csv", "--sensitive", "income", "--epsilon", "1")
+    first = ("--useful", "job", "--unknown", "marginal", "--trim")
+    assert run(*table, *first, "--output", "job.json").code == 0
+    second = ("--useful", "town", "--after", "job.json", "--epsilon", "2", "--trim")
+    designed = run(*table[:4], *second, "--output", "town.json")
+    assert designed.code == 0, designed.err
+    release = (
+        "apply",
+        "job.json",
+        "two.csv",
+        "out.csv",
+        "--also",
+        "town.json",
+        *SEED,
+        "--keep-order",
+    )
+    refused = run(*release)
+    assert refused.code == 2
+    assert "different rules" in refused.err
+    assert "say which ones hold here (--unknown), or take the channels" in refused.err
+    settled = run(*release, "--unknown", "refuse")
+    assert settled.code == 0, settled.err
+    # What is released for a symbol of no record does not matter to a table.
+    together = ("audit", "town.json", "--after", "job.json", "--table", "two.csv")
+    assert run(*together).code == 0
+
+
+def test_a_table_is_read_by_one_form(alike, run):
+    (alike / "two.csv").write_text(TWO, encoding="utf-8")
+    table = ("design", "two.csv", "--sensitive", "income", "--epsilon", "1")
+    run(*table, "--useful", "job", "--normalise", "NFC", "--output", "job.json")
+    run(*table, "--useful", "town", "--output", "town.json")
+    together = ("compose", "job.json", "town.json", "--table", "two.csv")
+    refused = run(*together)
+    assert refused.code == 2
+    assert "say which ones hold here (--normalise), or take" in refused.err
+    assert run(*together, "--normalise", "NFC").code == 0

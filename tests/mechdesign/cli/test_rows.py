@@ -374,6 +374,18 @@ def test_records_of_silent_strata_are_not_of_the_proof(table, run):
     assert 0 < int(proof) < 720
 
 
+def test_public_boxes_that_release_nothing_have_a_public_report(table, run):
+    table.head(60).to_csv("people.csv", index=False)
+    options = ("--confidence", "0.99", "--cells", "2", "--epsilon", "0.01", "--public")
+    run(*DESIGN, "--release", "a,b", *options, "--output", "box.json")
+    assert md.load("box.json").channels == ()
+    report = ("report", "box.json", "--curve", "0")
+    assert run(*report, "--public-report", "p.md").code == 0
+    refused = run(*report, "--report", "r.md")
+    assert refused.code == 2
+    assert "is a public channel without its table" in refused.err
+
+
 def test_show_prints_the_matrix_with_exact_shares(table, run):
     run(*DESIGN, "--release", "a,b", "--epsilon", "1", "--output", "row.json")
     text = run("show", "row.json", "--csv").out
@@ -450,6 +462,26 @@ def test_columns_of_free_labels_are_not_estimated(table, run):
     refused = run("estimate", "out.csv", "--channel", "row.json", "--of", "a")
     assert refused.code == 2
     assert "this channel releases labels in their place" in refused.err
+
+
+@pytest.mark.parametrize("released", ["b", "a,b"])
+def test_free_labels_beside_given_cells_are_said_to_be_labels(table, run, released):
+    """A single released column lends its name to the column of the labels."""
+    asked = ("--release", released, "--given", "k", "--promise", "relative")
+    free = ("--objective", "information", "--epsilon", "1", "--output", "c.json")
+    table[["secret", "k", "a", "b"]].to_csv("people.csv", index=False)
+    screen = run(*DESIGN, *asked, *free).out
+    assert "Kept: " in screen
+    assert "labels such as 'm, mix-1'" in screen
+    assert "is released as a row of the table" not in screen
+    verdict = run("audit", "c.json").out
+    assert "labels, such as 'm, mix-1', are released in the place" in verdict
+    run("apply", "c.json", "people.csv", "out.csv")
+    estimates = run("estimate", "out.csv", "--channel", "c.json").out
+    assert "mix" not in estimates
+    assert "unbiased" in estimates
+    assert run("report", "c.json", "--report", "r.html", "--curve", "0").code == 0
+    assert "combinations that no record has" not in Path("r.html").read_text()
 
 
 def test_releases_of_rows_are_in_the_ledger(table, run):

@@ -29,6 +29,27 @@ def test_audit_of_another_notion_says_no_with_exit_1(channel, run):
     assert "against" in text.out
 
 
+def test_audit_says_that_its_table_is_not_that_of_the_design(folder, run):
+    header, *lines = (folder / "records.csv").read_text().splitlines(keepends=True)
+    (folder / "fewer.csv").write_text(header + "".join(lines[::2]))
+    (folder / "turned.csv").write_text(header + "".join(reversed(lines)))
+    # Shares alone make a table: twice the same records are the same one.
+    (folder / "twice.csv").write_text(header + "".join(lines * 2))
+    (folder / "weights.csv").write_text(
+        header.strip() + ",n\n" + "".join(line.strip() + ",1\n" for line in lines)
+    )
+    design = ("design", "weights.csv", *MICRO, *EPS, "--weight", "n")
+    assert run(*design, "--output", "c.json").code == 0
+    audit = ("audit", "c.json", "--table")
+    other = " ".join(run(*audit, "fewer.csv").out.split())
+    records = f"{len(lines[::2])} records"
+    assert f"This is the verdict on fewer.csv ({records})." in other
+    assert f"another one ({len(lines)} records)" in other
+    for same in ("turned.csv", "twice.csv", "records.csv"):
+        assert "verdict on" not in run(*audit, same).out
+    assert "verdict on" not in run("audit", "c.json").out
+
+
 def test_audit_with_a_budget_alone_keeps_the_notion_of_the_channel(folder, run):
     assert (
         run(

@@ -147,6 +147,7 @@ def test_what_was_done(manifest, channel):
             "changed": "refuse",
             "draws": "independent",
             "given": [],
+            "earlier_count": 0,
             "law_kept": False,
             "promise": "total",
             "sensitive": ["rel"],

@@ -120,3 +120,25 @@ def test_the_file_has_the_figures(frame, tmp_path):
     loaded = md.load(tmp_path / "c.json")
     assert loaded.record.utility["variance"] == result.purpose.variance
     assert md.audit(loaded, loaded.joint, result.notion).satisfied
+
+
+@pytest.mark.parametrize("objective", ["information", "frequencies"])
+def test_labels_of_one_column_are_no_symbols_of_it(frame, objective, tmp_path):
+    """They stand in a column of the name of the released one, and its law is not theirs."""
+    result = designed(frame, objective=objective, promise="relative")
+    result.channel.save(tmp_path / "c.json")
+    channel = md.load(tmp_path / "c.json")
+    assert channel.output_columns == channel.useful.columns == ("k", "x")
+    symbols = {symbol[1] for symbol in channel.useful.symbols}
+    assert any(cells[1] not in symbols for cells in channel.output_cells)
+    assert not channel.releases_symbols
+    assert not channel.keeps_law
+    assert not channel.tells_shares
+    released = channel.apply(frame[["k", "x"]], insecure_seed=1)
+    released.to_csv(tmp_path / "out.csv", index=False)
+    found = md.estimate(channel, released)
+    of_file = md.estimate(channel, tmp_path / "out.csv")
+    np.testing.assert_array_equal(found.estimates, of_file.estimates)
+    shares = channel.joint.p_x
+    assert found.names == channel.useful.names
+    assert np.abs(found.unbiased - shares).max() < 0.1

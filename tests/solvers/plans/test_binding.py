@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -16,11 +18,11 @@ from tests.solvers.plans.problems import Kind, random_problem
 from tests.solvers.plans.test_ceiling import whole
 
 
-def many_limits(n: int, secrets: int) -> PlanProblem:
+def many_limits(n: int, secrets: int, budget: float = 1.0) -> PlanProblem:
     """A column of n symbols, and so many secrets that depend on it."""
     rng = np.random.default_rng(5)
     counts = rng.multinomial(40 * n * secrets, rng.dirichlet(np.ones(n * secrets)))
-    return lift_problem(np.arange(n)[:, None], counts.reshape(secrets, n), 1.0)
+    return lift_problem(np.arange(n)[:, None], counts.reshape(secrets, n), budget)
 
 
 def generation(problem: PlanProblem) -> Generation:
@@ -72,16 +74,48 @@ def test_a_block_ends_with_its_deadline(monkeypatch):
         made.solve_at_once(Clock(-1.0))
 
 
-def test_blocks_do_not_use_the_interior_point_method(monkeypatch):
-    """The one for programs that grow takes several times as long for a block with many limits."""
-    ways: list[object] = []
+@pytest.fixture
+def ways(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The solvers that programs of plans use from now on."""
+    used: list[object] = []
     set_options = programs.set_options
 
     def noted(highs, options):
-        ways.append(options.get("solver"))
+        used.append(options.get("solver"))
         set_options(highs, options)
 
     monkeypatch.setattr(programs, "set_options", noted)
+    return used
+
+
+def test_the_share_of_values_outside_their_limits_is_that_of_symbols_and_secrets():
+    problem = many_limits(20, 15)
+    values = problem.limits.values
+    outside = (values > math.exp(1.0)) | (values < math.exp(-1.0))
+    found = whole(problem).ranges.share_outside
+    assert found == pytest.approx(outside.mean(), abs=1e-12)
+    assert 0.3 < found < 0.7
+
+
+@pytest.mark.parametrize(
+    ("secrets", "budget", "way"),
+    [(15, 1.0, "simplex"), (15, 0.1, "ipm"), (5, 0.1, "simplex")],
+)
+def test_a_program_that_mostly_binds_takes_the_interior_point_method(
+    secrets, budget, way, ways, monkeypatch
+):
+    """The dual simplex method takes several times as long there, with many secrets."""
+    problem = many_limits(46, secrets, budget)
+    solved = generation(problem).solve_at_once()
+    assert set(ways) == {way}
+    assert solved.is_vertex
+    monkeypatch.setattr(programs, "MANY_LIMITS", math.inf)
+    for other in (generation(problem).solve(), generation(problem).solve_at_once()):
+        assert solved.cost == pytest.approx(other.cost, abs=1e-8)
+
+
+def test_blocks_do_not_use_the_interior_point_method(monkeypatch, ways):
+    """The one for programs that grow takes several times as long for a block with many limits."""
     problem = many_limits(SMALLEST_BLOCK, 15)
     made = generation(problem)
     assert made._program.is_large
