@@ -162,7 +162,8 @@ def test_quotes_behind_blanks_are_noted(tmp_path, trim):
     """`1, "x"` gives a cell that has its quotes."""
     rows = [f'{"abc"[k % 3]}, "{"uv"[k % 2]}","{"xy"[k % 2]}"' for k in range(40)]
     (tmp_path / "in.csv").write_text("\n".join(["a,b,c", *rows, ""]), encoding="utf-8")
-    assessment = md.assess(tmp_path / "in.csv", sensitive="a", trim=trim)
+    form = CellForm(trim=trim)
+    assessment = md.assess(tmp_path / "in.csv", sensitive="a", form=form)
     notes = [note for note in assessment.symptoms if note.kind == "quote"]
     assert [note.column for note in notes] == ["b"]
     assert "'b' have quotes around them" in notes[0].text
