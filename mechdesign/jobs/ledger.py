@@ -304,7 +304,7 @@ class Ledger(LedgerFile):
         )
         known: list[tuple[Hashes, Integers]] = []
         hashes: list[Hashes] = []
-        codes: list[Integers] = []
+        codes: list[NDArray[np.int32]] = []
         size = 0
         for nonce, records, symbols in rows:
             plain = self._deciphered.get(nonce)
