@@ -98,6 +98,15 @@ class Points:
         return cls.of_sizes(ones, index, ones, n)
 
     @classmethod
+    def between(
+        cls, first: ArrayLike, second: ArrayLike, shares: Array, n: int
+    ) -> Points:
+        """Mixtures of two unit vectors: the second one of each pair has the share."""
+        indices = np.column_stack([first, second]).ravel()
+        data = np.column_stack([1.0 - shares, shares]).ravel()
+        return cls.of_sizes(np.full(len(shares), 2), indices, data, n)
+
+    @classmethod
     def blocks(cls, groups: Sequence[Sequence[int]], weights: ArrayLike) -> Points:
         """For every group of coordinates the vector of their weights (n,), normalised.
 
@@ -146,6 +155,11 @@ class Points:
         return Points.of_sizes(
             sizes, self.indices[gather], self.data[gather], self.shape[1]
         )
+
+    def placed(self, coordinates: NDArray[np.integer], n: int) -> Points:
+        """The same points in R^n, which has these coordinates (ascending) and others, all zero."""
+        indices = coordinates[self.indices].astype(np.int32)
+        return Points(self.indptr, indices, self.data, (len(self), n))
 
     def toarray(self) -> Array:
         """The points as a dense (k, n) array."""

@@ -2,8 +2,8 @@
 
 ``python tests/test_docs.py [PAGE ..]`` writes today's output into the pages. A page's commands run in order in one
 folder of its own that holds ``examples/``; blocks of Python likewise, one script a page. Blocks marked ``text`` or
-``sh`` are not run. The README's commands and its script start as its reader starts them; those of the other pages are
-forked from one process that has imported the package (tests/ready_commands.py).
+``sh`` are not run. The README's commands start as its reader starts them in the slow tests, its script always; all
+other ones are forked from one process that has imported the package (tests/ready_commands.py).
 """
 
 from __future__ import annotations
@@ -92,13 +92,17 @@ def in_shell(command, folder, launcher=STARTED):
 
 
 SLOW = (
+    "five-jobs",
     "judge",
+    "ledger",
     "many-releases",
     "measuring-ranges",
     "nightly",
     "people-nights",
     "purposes",
+    "ranges",
     "ranges-again",
+    "rows",
     "survey",
 )
 """Pages whose commands take several seconds."""
@@ -114,8 +118,16 @@ def with_commands():
 
 @pytest.mark.parametrize("page", [*with_commands()])
 def test_the_commands_print_what_the_page_shows(page, workplace, ready):
+    assert_as_shown(page, workplace, ready.launcher)
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_readme_start_in_new_processes(workplace):
+    assert_as_shown(README, workplace, STARTED)
+
+
+def assert_as_shown(page, workplace, launcher):
     """In order, in one folder: later commands use the files of earlier ones."""
-    launcher = STARTED if page == README else ready.launcher
     for command, shown in console(page):
         run = in_shell(command, workplace, launcher)
         assert run.returncode == 0, (command, run.stderr)

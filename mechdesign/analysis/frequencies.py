@@ -20,7 +20,7 @@ estimates with their covariance, intervals.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -52,6 +52,16 @@ BOUNDS = "bounds"
 VISIBLE_MOVE = 1e-9
 """Distance to the nearest possible value below which an unbiased estimate misses it by rounding
 alone."""
+
+
+def numbers_at(place: int, columns: Mapping[str, Array]) -> dict[str, float | None]:
+    """One number of each column, for a record of a result; None where nothing is estimated."""
+    numbers: dict[str, float | None] = {}
+    for key, values in columns.items():
+        value = float(values.flat[place])
+        # JSON has no NaN, and a table of bounds has no estimates.
+        numbers[key] = None if np.isnan(value) else value
+    return numbers
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -108,15 +118,7 @@ class Estimated(Displayed):
             "upper": self.upper,
             "unbiased": self.unbiased,
         }
-        rows: list[dict[str, Any]] = []
-        for k, name in enumerate(names):
-            numbers: dict[str, float | None] = {}
-            for key, values in columns.items():
-                value = float(values.flat[k])
-                # JSON has no NaN, and a table of bounds has no estimates.
-                numbers[key] = None if np.isnan(value) else value
-            rows.append(name | numbers)
-        return rows
+        return [name | numbers_at(k, columns) for k, name in enumerate(names)]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -67,7 +67,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.analysis.counting import counts_by_label
-from mechdesign.analysis.frequencies import record_count
+from mechdesign.analysis.frequencies import numbers_at, record_count
 from mechdesign.analysis.likelihood import Spread, check_level, score_interval
 from mechdesign.analysis.released_table import Advance, released_file
 from mechdesign.channel.channel import Channel
@@ -145,14 +145,16 @@ class ColumnFrequencies:
 
     def rows(self) -> list[dict[str, Any]]:
         """A record for each combination of symbols: these by `keys`, and the figures."""
+        figures = {
+            "estimate": self.estimates,
+            "standard_error": self.standard_errors,
+            "lower": self.lower,
+            "upper": self.upper,
+        }
         records: list[dict[str, Any]] = []
         for k, texts in enumerate(self.symbols):
-            record: dict[str, Any] = dict(zip(self.keys, texts, strict=True))
-            record["estimate"] = float(self.estimates[k])
-            record["standard_error"] = float(self.standard_errors[k])
-            record["lower"] = float(self.lower[k])
-            record["upper"] = float(self.upper[k])
-            records.append(record)
+            names = dict(zip(self.keys, texts, strict=True))
+            records.append(names | numbers_at(k, figures))
         return records
 
 

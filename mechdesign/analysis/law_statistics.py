@@ -36,7 +36,7 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.analysis.frequencies import record_count
+from mechdesign.analysis.frequencies import numbers_at, record_count
 from mechdesign.analysis.law_estimates import (
     POPULATION,
     Array,
@@ -48,6 +48,7 @@ from mechdesign.analysis.linear import errors_of_level
 from mechdesign.analysis.released_table import Advance
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.row_law import RowLaw
+from mechdesign.core.arguments import finite_number
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.wording import listed, quoted
@@ -133,14 +134,8 @@ class Statistics:
         }
         rows: list[dict[str, Any]] = []
         for k, name in enumerate(self.names):
-            row: dict[str, Any] = {
-                "name": ", ".join(name),
-                "records": int(self.behind[k]),
-            }
-            for key, values in figures.items():
-                value = float(values[k])
-                row[key] = None if np.isnan(value) else value
-            rows.append(row)
+            row = {"name": ", ".join(name), "records": int(self.behind[k])}
+            rows.append(row | numbers_at(k, figures))
         return rows
 
 
@@ -566,11 +561,8 @@ def _numbers_of(texts: Sequence[str]) -> Array | None:
     """The texts as numbers; None if one of them is none."""
     numbers: dict[str, float] = {}
     for text in set(texts):
-        try:
-            number = float(text)
-        except ValueError:
-            return None
-        if not np.isfinite(number):
+        number = finite_number(text)
+        if number is None:
             return None
         numbers[text] = number
     return np.array([numbers[text] for text in texts])

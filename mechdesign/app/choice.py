@@ -30,13 +30,13 @@ refused stays as it was before, and all others are what was typed.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Literal
 
+from mechdesign.core.arguments import finite_number
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import quoted
 from mechdesign.tables.people import RECORD
@@ -390,12 +390,8 @@ class Choice:
 
 def _is_within(text: str, low: float, high: float) -> bool:
     """Whether a text is a number from `low` to `high`."""
-    try:
-        number = float(text)
-    except ValueError:
-        return False
-    # `float` also reads "nan" and "inf".
-    return math.isfinite(number) and low <= number <= high
+    number = finite_number(text)
+    return number is not None and low <= number <= high
 
 
 # --------------------------------------------------------------------------------- form

@@ -311,13 +311,19 @@ def first_of_constants(columns: Sequence[Entries], n: int) -> list[int]:
     """
     chosen: list[int] = []
     has_constant = False
-    for y, (inputs, values) in enumerate(columns):
-        if len(inputs) == n and min(values) == max(values):
+    for y, column in enumerate(columns):
+        if is_constant(column, n):
             if has_constant:
                 continue
             has_constant = True
         chosen.append(y)
     return chosen
+
+
+def is_constant(column: Entries, n: int) -> bool:
+    """Whether all n symbols have the output, with one probability."""
+    inputs, values = column
+    return len(inputs) == n and values.count(values[0]) == n
 
 
 def released_part(channel: Channel, joint: Joint) -> Joint:

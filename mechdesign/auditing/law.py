@@ -22,7 +22,6 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import mul
 from typing import Any
 
 import numpy as np
@@ -284,11 +283,7 @@ def _released(
         count // divisor * (denominator // bottom)
         for count, divisor, bottom in zip(counts, reduced, bottoms, strict=True)
     ]
-    released = [
-        sum(map(mul, [factors[x] for x in inputs], values))
-        for inputs, values in rows.columns
-    ]
-    return released, denominator
+    return rows.weighted_sums(factors), denominator
 
 
 class _Deviations:

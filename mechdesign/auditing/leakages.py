@@ -52,10 +52,11 @@ from mechdesign.auditing.columns import (
     Entries,
     OutputMasses,
     ReleasedMasses,
+    columns_on,
     distances,
+    first_of_constants,
     log_power_mean,
     masses_by_output,
-    masses_of,
 )
 from mechdesign.auditing.lifts import Achieved
 from mechdesign.channel.channel import Channel
@@ -152,7 +153,10 @@ def belief_ranges(channel: Channel, joint: Joint) -> list[tuple[float, float]]:
         for secret in joint.secrets:
             ranges += belief_ranges(channel, secret)
         return ranges
-    outputs = masses_of(channel, joint).outputs
+    columns = columns_on(channel, joint)
+    # One output that tells nothing has the posteriors of all of them.
+    chosen = first_of_constants(columns, len(joint.useful))
+    outputs = list(masses_by_output([columns[y] for y in chosen], joint))
     ranges = []
     for s in range(len(joint.sensitive)):
         # P(s|y) = m_s / o. Python rounds quotients correctly, so the extremes are among those whose

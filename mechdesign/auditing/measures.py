@@ -58,11 +58,13 @@ from flint import arb
 
 from mechdesign.auditing.columns import (
     BITS,
+    Entries,
     OutputMasses,
     ReleasedMasses,
     columns_on,
     distances,
     information,
+    is_constant,
     log_norm,
     log_power_mean,
     masses_by_output,
@@ -143,7 +145,7 @@ def utility(channel: Channel, joint: Joint) -> Utility:
     # the sum of these probabilities. A draw from the frequencies of 5,000 symbols has 5,000 such.
     blind = 0
     for inputs, values in columns_on(channel, joint):
-        if len(inputs) == len(weights) and min(values) == max(values):
+        if is_constant((inputs, values), len(weights)):
             blind += values[0]
         # An output that names its input leaves no uncertainty.
         elif len(inputs) > 1:
@@ -370,9 +372,19 @@ def best_guess(channel: Channel, joint: Joint) -> tuple[Fraction, Fraction]:
     Several sensitive columns are guessed together.
     """
     released = released_part(channel, joint)
-    outputs = list(masses_by_output(columns_on(channel, released), released))
-    scale = sum(output.output for output in outputs)
+    n = len(released.useful)
+    telling: list[Entries] = []
+    # Of outputs that tell nothing the guess is that without a release.
+    blind = 0
+    for column in columns_on(channel, released):
+        if is_constant(column, n):
+            blind += column[1][0]
+        else:
+            telling.append(column)
+    outputs = list(masses_by_output(telling, released))
+    scale = sum(output.output for output in outputs) + blind * released.total
     right = sum(max(output.masses) for output in outputs)
+    right += blind * max(released.sensitive_counts)
     return Fraction(right, scale), guess_without(joint)
 
 

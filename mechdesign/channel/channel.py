@@ -655,10 +655,11 @@ class Channel(Displayed):
         """
         # Sums of integers, and one division at the end: each mass is rounded once.
         weights = self._table.useful_counts
-        totals = [
-            sum(map(mul, [weights[x] for x in inputs], values))
-            for inputs, values in self.columns
-        ]
+        if self.totals is not None:
+            # Rows with totals of their own are brought to the common denominator.
+            scales = [self.denominator // total for total in self.totals]
+            weights = [*map(mul, weights, scales)]
+        totals = self.integers.weighted_sums(weights)
         scale = sum(totals)
         return np.array([total / scale for total in totals])
 

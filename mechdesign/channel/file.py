@@ -351,10 +351,16 @@ def _lines(rows: Iterator[Sequence[int]] | Sequence[Sequence[int]]) -> Iterator[
     In pieces of a row each: the text of a large table never exists as a whole.
     """
     yield "["
+    before: Sequence[int] | None = None
+    line = ""
     for i, row in enumerate(rows):
         if i:
             yield ","
-        yield "\n[" + ",".join(map(str, row)) + "]"
+        # Where all rows are the same, `IntegerRows` gives one object for all of them.
+        if row is not before:
+            line = "\n[" + ",".join(map(str, row)) + "]"
+            before = row
+        yield line
     yield "]"
 
 

@@ -252,14 +252,8 @@ def _law_of_symbol(channel: Releasable, symbol: tuple[str, ...]) -> Law:
             "the channel does not know this row: no record of its table has it"
         )
     x = channel.useful.index[symbol]
-    integers = IntegerRows.of(channel.rows)
-    span = slice(int(integers.indptr[x]), int(integers.indptr[x + 1]))
     law: Law = {}
-    for y, value in zip(
-        cast("list[int]", integers.indices[span].tolist()),
-        cast("list[int]", integers.values[span].tolist()),
-        strict=True,
-    ):
+    for y, value in IntegerRows.of(channel.rows).entries_of(x):
         cells = channel.output_cells[y]
         share = Fraction(value, channel.row_totals[x])
         law[cells] = law.get(cells, Fraction(0)) + share

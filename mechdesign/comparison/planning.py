@@ -38,6 +38,7 @@ from mechdesign.leaks.coded_table import (
     in_form,
     without_gaps,
 )
+from mechdesign.leaks.learners import numbers_in
 from mechdesign.mechanisms import design
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import ALIP
@@ -402,13 +403,8 @@ def _numbers_of(coded: CodedTable, released: Sequence[str]) -> tuple[str, ...]:
     found: list[str] = []
     for name in released:
         values = [value for value in coded.columns[name].values if value.strip()]
-        if len(values) <= MANY_VALUES:
-            continue
-        try:
-            if all(np.isfinite(float(value)) for value in values):
-                found.append(name)
-        except ValueError:
-            continue
+        if len(values) > MANY_VALUES and numbers_in(values) is not None:
+            found.append(name)
     return tuple(found)
 
 

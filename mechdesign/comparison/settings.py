@@ -35,6 +35,7 @@ imports prints a traceback.
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
 import time
@@ -46,6 +47,7 @@ from typing import Any
 
 import numpy as np
 
+from mechdesign.auditing.lifts import Achieved
 from mechdesign.auditing.measures import beyond_given, utility
 from mechdesign.auditing.strata import strata_of
 from mechdesign.auditing.unchanged import unchanged_cells
@@ -57,6 +59,7 @@ from mechdesign.comparison.rows import AT, Case, Setting, check_names
 from mechdesign.core.documents import canonical
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows
+from mechdesign.core.limits import LiftLimits
 from mechdesign.mechanisms import OBJECTIVES
 from mechdesign.mechanisms.designing import design_requested
 from mechdesign.mechanisms.heuristics import HEURISTICS, heuristic
@@ -72,6 +75,7 @@ from mechdesign.mechanisms.search_options import (
     HeuristicOptions,
     Search,
 )
+from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
 
 # --------------------------------------------------------------------------------- rows
@@ -91,8 +95,8 @@ ROW_WAYS = (
 BOX_WAYS = (TRUTH, f"{TRUTH}{FREE}", OPTIMAL)
 """Ways that there are in boxes of rows, too."""
 
-HALVINGS = 20
-"""Steps that find the probability of staying to a millionth."""
+NARROW = 2.0**-20
+"""How far the probability of staying may be below the largest private one: a millionth."""
 
 MOST_RESPONSE_ROWS = 2_000
 """Rows up to which randomised response is compared: its channel has an entry for every pair."""
@@ -160,16 +164,46 @@ def randomised_response(request: DesignRequest) -> Design:
     high = 1.0
     best = _staying(joint, 0.0, request)
     verdict = audit_on_table(best, joint, notion)
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
+    expected: list[float] = []
+    middle = 0.5
+    while high - low > NARROW:
         channel = _staying(joint, middle, request)
         tried = audit_on_table(channel, joint, notion)
+        if high - low == 1.0:
+            expected = _expected(tried.achieved, middle, notion)
         if tried.satisfied:
             low = middle
             best, verdict = channel, tried
         else:
             high = middle
+        # What is expected may be wrong: halvings go on from what was tried, whatever it was.
+        middle = (low + high) / 2
+        while expected:
+            share = expected.pop()
+            if low < share < high:
+                middle = share
+                break
     return _design(best, verdict, request, started)
+
+
+def _expected(achieved: Achieved, share: float, notion: Notion) -> list[float]:
+    """Shares on both sides of the largest private one, by what one share achieves.
+
+    Rows that stay with probability a have the lifts 1 + a (L - 1), with the lifts L of the table.
+    So the extreme lifts of one share give those of all; but not beside given columns, of quotients
+    of two lifts, or with budgets of single symbols.
+    """
+    limits = notion.limits
+    if not isinstance(limits, LiftLimits) or math.isinf(achieved.eps_l):
+        return []
+    highest = math.expm1(achieved.eps_u) / share
+    lowest = -math.expm1(-achieved.eps_l) / share
+    largest = 1.0
+    if highest > 0.0:
+        largest = min(largest, math.expm1(limits.upper) / highest)
+    if lowest > 0.0:
+        largest = min(largest, -math.expm1(-limits.lower) / lowest)
+    return [largest + NARROW / 4.0, largest - NARROW / 4.0]
 
 
 def _design(

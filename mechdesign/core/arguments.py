@@ -71,6 +71,15 @@ def fraction_of_text(text: str) -> Fraction:
     return _fraction_of_decimal(Decimal(body))
 
 
+def finite_number(text: str) -> float | None:
+    """The finite number that a text is, as Python reads it; None if it is none."""
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
 def _fraction_of_decimal(value: Decimal) -> Fraction:
     """The exact value of a decimal; InputError if it is not finite or beyond the limits."""
     if not value.is_finite():

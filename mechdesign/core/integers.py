@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from operator import mul
 from typing import Any, TypeGuard, cast
 
 import numpy as np
@@ -25,6 +26,15 @@ Integers = NDArray[np.int64]
 
 LARGEST_INTEGER = 2**62
 """Largest entry. The sum of two such entries still fits a signed 64-bit integer."""
+
+HALF_BITS = 31
+"""Bits of a half of an entry (`IntegerRows.weighted_sums`)."""
+
+MANY_ENTRIES = 1 << 20
+"""Entries from which products in arrays are worth the time that SciPy takes to load."""
+
+MOST_WEIGHT = 1 << 32
+"""Weights that add up to less are multiplied with halves of entries in 64 bits."""
 
 NOWHERE = -1
 """The place of an integer that a list does not have."""
@@ -131,17 +141,39 @@ class IntegerRows(Sequence[tuple[int, ...]]):
         values = array[row_of, indices].astype(np.int64)
         return cls((array.shape[0], array.shape[1]), indptr, indices, values)
 
+    @classmethod
+    def repeated(cls, row: Sequence[int], count: int) -> IntegerRows:
+        """So many rows that are all the same, of integers in range."""
+        integers = np.array(row, dtype=np.int64)
+        filled = np.flatnonzero(integers)
+        indptr = np.arange(count + 1) * len(filled)
+        indices = np.tile(filled, count)
+        values = np.tile(integers[filled], count)
+        return cls((count, len(integers)), indptr, indices, values)
+
     def entries(self) -> Iterator[list[tuple[int, int]]]:
         """The positive entries of each row as (index, value)."""
         for row in self.pairs():
             yield list(zip(row[::2], row[1::2], strict=True))
 
+    def entries_of(self, i: int) -> list[tuple[int, int]]:
+        """The positive entries of one row as (index, value)."""
+        span = slice(int(self.indptr[i]), int(self.indptr[i + 1]))
+        columns: list[int] = self.indices[span].tolist()
+        values: list[int] = self.values[span].tolist()
+        return list(zip(columns, values, strict=True))
+
     def pairs(self) -> Iterator[list[int]]:
-        """The positive entries of each row as index, value, index, value, .."""
+        """The positive entries of each row as index, value, index, value, ..; one list for all
+        rows where they are the same.
+        """
         numbers = np.empty(2 * len(self.values), dtype=np.int64)
         numbers[::2] = self.indices
         numbers[1::2] = self.values
         bounds = (2 * self.indptr).tolist()
+        if self.has_equal_rows:
+            yield from itertools.repeat(numbers[: bounds[1]].tolist(), len(self))
+            return
         for start, end in itertools.pairwise(bounds):
             yield numbers[start:end].tolist()
 
@@ -154,14 +186,13 @@ class IntegerRows(Sequence[tuple[int, ...]]):
         # A range treats negative indices and those out of range as a list does.
         i = range(len(self))[cast("int", index)]
         row = [0] * self.shape[1]
-        span = slice(int(self.indptr[i]), int(self.indptr[i + 1]))
-        columns = self.indices[span].tolist()
-        values = self.values[span].tolist()
-        for column, value in zip(columns, values, strict=True):
+        for column, value in self.entries_of(i):
             row[column] = value
         return tuple(row)
 
     def __iter__(self) -> Iterator[tuple[int, ...]]:
+        if self.has_equal_rows:
+            return itertools.repeat(cast("tuple[int, ...]", self[0]), len(self))
         return (self[i] for i in range(len(self)))
 
     def __eq__(self, other: object) -> bool:
@@ -196,6 +227,19 @@ class IntegerRows(Sequence[tuple[int, ...]]):
         array[self.row_of, self.indices] = self.values
         return array
 
+    @cached_property
+    def has_equal_rows(self) -> bool:
+        """Whether there are rows, and all of them are the same."""
+        lengths = np.diff(self.indptr)
+        if not len(lengths) or (lengths != lengths[0]).any():
+            return False
+        by_row = (len(lengths), int(lengths[0]))
+        indices = self.indices.reshape(by_row)
+        if not np.array_equal(indices[0], indices[-1]):
+            return False
+        values = self.values.reshape(by_row)
+        return bool((indices == indices[0]).all() and (values == values[0]).all())
+
     @property
     def row_of(self) -> Integers:
         """The row of every stored value."""
@@ -207,6 +251,13 @@ class IntegerRows(Sequence[tuple[int, ...]]):
 
         All are Python integers: products of them must not overflow.
         """
+        if self.has_equal_rows:
+            # Millions of entries take seconds to sort, and all of a column are one integer.
+            every = tuple(range(len(self)))
+            return tuple(
+                (every, (value,) * len(self)) if value else ((), ())
+                for value in self[0]
+            )
         # A stable sort keeps the rows of a column in order.
         order = np.argsort(self.indices, kind="stable")
         rows = tuple(self.row_of[order].tolist())
@@ -217,6 +268,24 @@ class IntegerRows(Sequence[tuple[int, ...]]):
             (rows[start:end], values[start:end])
             for start, end in itertools.pairwise(bounds)
         )
+
+    def weighted_sums(self, weights: Sequence[int]) -> list[int]:
+        """The exact sum of every column, with a weight that is not negative for each row."""
+        if len(self.values) < MANY_ENTRIES or sum(weights) >= MOST_WEIGHT:
+            return [
+                sum(map(mul, [weights[i] for i in rows], values))
+                for rows, values in self.columns
+            ]
+        # In halves of 31 bits: their products with weights below 2^32 in all add up to less than
+        # 2^63.
+        from scipy.sparse import csr_array  # pyright: ignore[reportMissingTypeStubs]
+
+        by_row = np.array(weights, dtype=np.int64)
+        sums: list[list[int]] = []
+        for half in (self.values >> HALF_BITS, self.values & ((1 << HALF_BITS) - 1)):
+            entries = csr_array((half, self.indices, self.indptr), shape=self.shape)
+            sums.append((by_row @ entries).tolist())
+        return [(high << HALF_BITS) + low for high, low in zip(*sums, strict=True)]
 
     def row_sums(self) -> list[int]:
         """The exact sum of every row."""

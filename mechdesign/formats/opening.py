@@ -430,6 +430,14 @@ def files_of(source: PathLike) -> tuple[Path, list[str]]:
     return base, files
 
 
+def paths_of(source: PathLike) -> list[PathLike]:
+    """The data files of a folder or glob, or the file itself."""
+    if not is_folder(source):
+        return [source]
+    base, names = files_of(source)
+    return [base / name for name in names]
+
+
 def _fixed_part(pattern: str) -> Path:
     """The folder before the first wildcard of a glob."""
     parts: list[str] = []

@@ -11,7 +11,7 @@ there:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -69,6 +69,16 @@ class Inference:
     without_own: float | None
 
 
+def _distances_in(
+    files: Files, rows: DistinctRows, records: Integers, places: Iterable[int]
+) -> Distances:
+    """From each of the records to each row: the sum over the columns at some places."""
+    far = np.zeros((len(records), len(rows)), np.float32)
+    for place in places:
+        far += distances(files.columns[place], records, rows.codes[place])
+    return far
+
+
 def inferences(files: Files, rows: DistinctRows, targets: Integers) -> list[Inference]:
     """For each column how often a cell is guessed from the others."""
     columns = files.columns
@@ -80,11 +90,9 @@ def inferences(files: Files, rows: DistinctRows, targets: Integers) -> list[Infe
     # Distances are measured twice, for the sum and to take them away, and not kept for all columns:
     # parts would shrink as columns grow, and the time would be quadratic in the columns.
     for part in chunks(np.arange(len(targets)), len(rows) * HELD):
-        total = np.zeros((len(part), len(rows)), np.float32)
-        for column, codes in _of(columns, rows):
-            total += distances(column, targets[part], codes)
-        for j, (column, codes) in enumerate(_of(columns, rows)):
-            rest = total - distances(column, targets[part], codes)
+        total = _distances_in(files, rows, targets[part], range(len(columns)))
+        for j, column in enumerate(columns):
+            rest = total - distances(column, targets[part], rows.codes[j])
             right[j] += _guessed(column, rows, j, rest, rows.counts, targets[part])
             if own is None:
                 continue
@@ -102,13 +110,6 @@ def inferences(files: Files, rows: DistinctRows, targets: Integers) -> list[Infe
             without = float(right_without[j] / len(targets))
         found.append(Inference(float(right[j] / len(targets)), without))
     return found
-
-
-def _of(
-    columns: Sequence[SharedColumn], rows: DistinctRows
-) -> list[tuple[SharedColumn, Integers]]:
-    """Each column with its codes in the distinct rows."""
-    return list(zip(columns, rows.codes, strict=True))
 
 
 def _mask(shape: tuple[int, ...], places: tuple[Integers, Integers]) -> Flags:
@@ -248,9 +249,7 @@ def cells_attack(
         by_row = shares * rows.counts[:, None]
     parts: list[Floats] = []
     for part in chunks(targets, len(rows) * 3):
-        far = np.zeros((len(part), len(rows)), np.float32)
-        for place in known:
-            far += distances(files.columns[place], part, rows.codes[place])
+        far = _distances_in(files, rows, part, known)
         sums = nearest(far).astype(np.float32) @ by_row
         parts.append(sums / np.maximum(sums.sum(axis=1, keepdims=True), 1e-300))
     return Attack(np.concatenate(parts), files.secret.codes[targets])
@@ -347,16 +346,11 @@ def linkability(
     """
     of_first = set(first)
     second = [j for j in range(len(files.columns)) if j not in of_first]
-    far_second = np.zeros((len(pool), len(rows)), np.float32)
-    for place in second:
-        far_second += distances(files.columns[place], pool, rows.codes[place])
+    far_second = _distances_in(files, rows, pool, second)
     # For each row the people of the second source who are nearest to it, one of them at random.
     near_second = far_second <= far_second.min(axis=0, keepdims=True) + CLOSE
     chosen = near_second / near_second.sum(axis=0, keepdims=True)
-    far_first = np.zeros((len(pool), len(rows)), np.float32)
-    for place in first:
-        far_first += distances(files.columns[place], pool, rows.codes[place])
-    weight = nearest(far_first) * rows.counts
+    weight = nearest(_distances_in(files, rows, pool, first)) * rows.counts
     hits = (weight * chosen).sum(axis=1) / weight.sum(axis=1)
     return float(hits.mean())
 

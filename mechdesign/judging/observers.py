@@ -215,27 +215,27 @@ def whole_file_part(
     figures: list[Figure] = []
     for name in chosen:
         place = names.index(name)
-        value = joined_name([name])
-        holds = truth == code_of[name]
+        has_secret = secret == code_of[name]
         # In the untouched file he sees the true row of everybody, and guesses among its people.
-        known = np.bincount(true_row, secret == code_of[name]) / sizes
-        known = known[true_row]
+        known = (np.bincount(true_row, has_secret) / sizes)[true_row]
+        holds = truth == code_of[name]
+        of_row = alone[place][drawn.outputs]
+        of_file = [posteriors[place][drawn.outputs] for _, posteriors in observers]
         for share in SUREST:
-            found = success(alone[place][drawn.outputs], holds, share)
-            best = found
-            for _, posteriors in observers:
-                believed = posteriors[place][drawn.outputs]
-                best = max(best, success(believed, holds, share))
-            untouched = success(known, secret == code_of[name], share)
+            found = success(of_row, holds, share)
+            best = max([found, *(success(seen, holds, share) for seen in of_file)])
+            untouched = success(known, has_secret, share)
             percent = round(100 * share)
+            surest = f"{joined_name([name])} among the surest {percent} %"
+            bound = bounds[name][1]
             figures.append(
                 Figure(
                     f"file_{percent}_{name}",
-                    f"sees all rows: {value} among the surest {percent} %",
+                    f"sees all rows: {surest}",
                     best,
                     untouched,
                     shares[name],
-                    bounds[name][1] if drawn.fixed else None,
+                    bound if drawn.fixed else None,
                 )
             )
             # With fixed counts both are the same.
@@ -244,11 +244,11 @@ def whole_file_part(
             figures.append(
                 Figure(
                     f"row_{percent}_{name}",
-                    f"sees one row each: {value} among the surest {percent} %",
+                    f"sees one row each: {surest}",
                     found,
                     untouched,
                     shares[name],
-                    bounds[name][1],
+                    bound,
                 )
             )
     notes = [_fixed_note().strip()] if drawn.fixed else [INDEPENDENT]

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import codecs
 import csv
-import math
 import shlex
 from collections import Counter
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import BinaryIO
 
+from mechdesign.core.arguments import finite_number
 from mechdesign.core.errors import FileError
 from mechdesign.core.files import PathLike
 from mechdesign.core.wording import listed, percent, seen
@@ -483,7 +483,7 @@ def missing_codes(column: CodedColumn) -> list[str]:
     all_numbers = True
     for value in column.values:
         text = value.strip()
-        number = _number(text)
+        number = finite_number(text)
         if text.lower() in WORDS or text == PYTHON_NONE:
             words.append(value)
         elif number is not None:
@@ -509,15 +509,6 @@ def _number_codes(numbers: dict[str, float]) -> list[str]:
         if others[text] - rest[-1] > rest[-1] - rest[0]:
             found.append(text)
     return found
-
-
-def _number(text: str) -> float | None:
-    """A text as a finite number, None if it is none."""
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
 
 
 def _empty_cells(column: CodedColumn) -> int:

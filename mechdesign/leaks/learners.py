@@ -27,6 +27,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.core.arguments import finite_number
 from mechdesign.core.integers import Integers
 from mechdesign.leaks.coded_table import CodedColumn, Codes
 from mechdesign.leaks.disclosure import scores_left_out
@@ -181,12 +182,10 @@ def numbers_in(values: Sequence[str]) -> NDArray[np.float64] | None:
     for place, value in enumerate(values):
         if not value.strip():
             continue
-        try:
-            numbers[place] = float(value)
-        except ValueError:
+        number = finite_number(value)
+        if number is None:
             return None
-        if not np.isfinite(numbers[place]):
-            return None
+        numbers[place] = number
     return numbers
 
 

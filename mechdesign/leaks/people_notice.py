@@ -39,7 +39,7 @@ from mechdesign.formats.cells import Encoded, empty_as_missing
 from mechdesign.formats.census import Hashes
 from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.digests import RowHasher
-from mechdesign.formats.opening import Batch, files_of, is_folder, open_source
+from mechdesign.formats.opening import Batch, is_folder, open_source, paths_of
 from mechdesign.leaks.coded_table import (
     CodedColumn,
     CodedTable,
@@ -453,10 +453,7 @@ def files_and_columns(
     path: PathLike, text: TextOptions | None
 ) -> tuple[list[PathLike], list[str]]:
     """The files of a path, and the columns that all of them have."""
-    files: list[PathLike] = [path]
-    if is_folder(path):
-        base, names = files_of(path)
-        files = [base / name for name in names]
+    files = paths_of(path)
     header: list[str] = []
     for number, file in enumerate(files):
         with open_source(file, text) as table:

@@ -36,6 +36,7 @@ from solvers import (
     SolverError,
     UncertainSet,
 )
+from solvers.sets.polytope import last_inside
 
 if TYPE_CHECKING:
     # They load slowly, and most designs need neither.
@@ -130,34 +131,29 @@ class MeanCuts:
         """As of `CutSet`, by bisection."""
         start = (self.allowed.matrix @ origin)[:, None]
         ways = self.allowed.matrix[:, symbols] - start
-        low = np.zeros(len(symbols))
-        high = np.ones(len(symbols))
-        for _ in range(HALVINGS):
-            middle = 0.5 * (low + high)
-            inside = self.allowed.excess_of(start + middle * ways, 0.0) <= 0.0
-            low = np.where(inside, middle, low)
-            high = np.where(inside, high, middle)
+        low = last_inside(
+            lambda shares: self.allowed.excess_of(start + shares * ways, 0.0) <= 0.0,
+            np.zeros(len(symbols)),
+            np.ones(len(symbols)),
+            HALVINGS,
+        )
         return low * (1.0 - INSIDE)
 
 
 def _largest_share(around: ConvexSet, origin: Array, image: Array) -> float:
     """The share t >= 1 of a way at which it leaves a convex set; 1 if it already has."""
+
+    def is_inside(shares: Array) -> NDArray[np.bool_]:
+        images = origin[:, None] + shares * (image - origin)[:, None]
+        return around.excess_of(images, 0.0) <= 0.0
+
     low = 1.0
     high = 2.0
-    while high < 2.0**20 and _is_inside(around, origin + high * (image - origin)):
+    while high < 2.0**20 and is_inside(np.array([high])).all():
         low = high
         high *= 2.0
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        if _is_inside(around, origin + middle * (image - origin)):
-            low = middle
-        else:
-            high = middle
-    return low
-
-
-def _is_inside(around: ConvexSet, image: Array) -> bool:
-    return bool(around.excess_of(image[:, None], 0.0)[0] <= 0.0)
+    share = last_inside(is_inside, np.array([low]), np.array([high]), HALVINGS)
+    return float(share[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,14 +278,13 @@ def _pulled(cuts: CutSet, points: Array) -> tuple[Array, Array]:
     posteriors there, (k, n).
     """
     ways = points - cuts.point
-    low = np.zeros(len(points))
-    high = np.ones(len(points))
     whole = cuts.excess(points) <= 0.0
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        inside = cuts.excess(cuts.point + middle[:, None] * ways) <= 0.0
-        low = np.where(inside, middle, low)
-        high = np.where(inside, high, middle)
+    low = last_inside(
+        lambda shares: cuts.excess(cuts.point + shares[:, None] * ways) <= 0.0,
+        np.zeros(len(points)),
+        np.ones(len(points)),
+        HALVINGS,
+    )
     shares = np.where(whole, 1.0, low * (1.0 - INSIDE))
     return shares, cuts.point + shares[:, None] * ways
 

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from mechdesign.mechanisms.rounding import Rounded, RoundingFailure
 from solvers import Array, Points
+from solvers.sets.polytope import last_inside
 
 if TYPE_CHECKING:
     from mechdesign.mechanisms.rules import Rules
@@ -143,11 +144,11 @@ def lengthened(
     with np.errstate(divide="ignore"):
         high = np.minimum((1.0 - TOUCHING) / shrinking, LONGEST)
     low = np.ones(len(ways))
-    high = np.maximum(high, low)
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        inside = is_inside(p_x + middle[:, None] * ways)
-        low = np.where(inside, middle, low)
-        high = np.where(inside, high, middle)
+    low = last_inside(
+        lambda shares: is_inside(p_x + shares[:, None] * ways),
+        low,
+        np.maximum(high, low),
+        HALVINGS,
+    )
     beta = weights / low
     return beta / beta.sum(), Points.from_dense(p_x + low[:, None] * ways)

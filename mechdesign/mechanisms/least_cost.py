@@ -108,7 +108,7 @@ def cheapest_constant(
         return _redrawn(program)
     joint = program.joint
     n = len(joint.useful)
-    rows = IntegerRows.from_array(np.full((n, 1), DENOMINATOR, dtype=np.int64))
+    rows = IntegerRows.repeated([DENOMINATOR], n)
     best: Channel | None = None
     least: Fraction | None = None
     for y, name in enumerate(joint.useful.names):
@@ -134,7 +134,7 @@ def _redrawn(program: LeastCostProgram) -> tuple[Channel, Audit] | None:
     total = sum(counts)
     if any(limits.stay) or not limits.allowed.all() or total > LARGEST_INTEGER:
         return None
-    rows = IntegerRows.from_array(np.tile(np.array(counts), (len(counts), 1)))
+    rows = IntegerRows.repeated(counts, len(counts))
     return _judged(
         program, Channel(joint.useful, joint.useful.names, rows, total, joint)
     )

@@ -213,6 +213,8 @@ class Costs:
     @property
     def floats(self) -> Array:
         """(n, n) array."""
+        if self.units.dtype == np.bool_:
+            return self.units / self.unit
         # Python divides integers of any size with correct rounding.
         values = [value / self.unit for value in self.units.ravel().tolist()]
         return np.array(values).reshape(self.units.shape)
@@ -381,6 +383,15 @@ class ChannelLimits:
     keep: bool
 
 
+def check_pair(pair: Any) -> None:
+    """Refuse what is no pair of symbols for `forbid`."""
+    # A text of two letters has a length of 2 as well.
+    if isinstance(pair, str) or len(pair) != 2:
+        raise InputError(
+            f"forbid: {quoted(pair)} must be a pair of symbols, (from, to)"
+        )
+
+
 def limits_of(objective: LeastCostObjective, joint: Joint) -> ChannelLimits:
     """`stay` and `forbid` on the symbols of a table.
 
@@ -393,11 +404,7 @@ def limits_of(objective: LeastCostObjective, joint: Joint) -> ChannelLimits:
     stay = _stay(objective.stay, index)
     allowed = np.ones((len(index), len(index)), dtype=np.bool_)
     for pair in objective.forbid:
-        # A text of two letters has a length of 2 as well.
-        if isinstance(pair, str) or len(pair) != 2:
-            raise InputError(
-                f"forbid: {quoted(pair)} must be a pair of symbols, (from, to)"
-            )
+        check_pair(pair)
         source = _position(pair[0], index, "forbid")
         target = _position(pair[1], index, "forbid")
         allowed[source, target] = False

@@ -146,9 +146,8 @@ def deviation_of(channel: Channel, joint: Joint) -> Fraction:
         for count, total in zip(counts, channel.row_totals, strict=True)
     ]
     released = dict.fromkeys(joint.useful.names, 0)
-    columns = zip(channel.outputs, channel.integers.columns, strict=True)
-    for label, (symbols, entries) in columns:
-        released[label] = sum(map(mul, [weights[x] for x in symbols], entries))
+    masses = channel.integers.weighted_sums(weights)
+    released.update(zip(channel.outputs, masses, strict=True))
     changes = zip(released.values(), counts, strict=True)
     largest = max(abs(mass - count * common) for mass, count in changes)
     return Fraction(largest, common * joint.total)

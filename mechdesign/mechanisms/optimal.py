@@ -140,10 +140,7 @@ def respond(
                 interrupted = True
         # H(X|Y) adds up over the sets, so that it can be given up before the last one.
         lost += float(weights[-1] @ points.entropies())
-        # Indices among the members become indices among all symbols.
-        indices = members[points.indices].astype(np.int32)
-        shape = (len(points), len(p_x))
-        parts.append(Points(points.indptr, indices, points.data, shape))
+        parts.append(points.placed(members, len(p_x)))
     if lost > most_lost:
         return None
     return Response(np.concatenate(weights), Points.concatenate(parts), interrupted)

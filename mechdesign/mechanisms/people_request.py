@@ -14,6 +14,7 @@ from typing import Any
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import listed, quoted
 from mechdesign.mechanisms import combinations
+from mechdesign.mechanisms.least_cost_objective import check_pair
 from mechdesign.tables.bin_edges import AUTO, specs_by_column
 from mechdesign.tables.people import People, at_place
 from mechdesign.tables.variable import Variable
@@ -156,10 +157,7 @@ def _forbid(
     cells = _cells(useful, people)
     folded: list[tuple[str, str]] = []
     for pair in pairs:
-        if isinstance(pair, str) or len(pair) != 2:
-            raise InputError(
-                f"forbid: {quoted(pair)} must be a pair of symbols, (from, to)"
-            )
+        check_pair(pair)
         before, after = (_texts_by_place(text, useful, people, cells) for text in pair)
         for text_before, text_after in zip(before, after, strict=True):
             if text_before is not None and text_after is not None:

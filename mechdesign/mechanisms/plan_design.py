@@ -42,7 +42,6 @@ from mechdesign.channel.output_cells import own_rows
 from mechdesign.channel.proof import AverageCharge, CostProof
 from mechdesign.channel.record import (
     RELATIVE,
-    TOTAL,
     AverageBudget,
     ChannelRecord,
 )
@@ -125,15 +124,7 @@ def plan_design(request: PlanRequest) -> Design:
     costs = _costs(request, cells)
     groups = _groups(request, cells)
     demands = demands_of(request.whole or joint, request.notion, request.after, joint)
-    strata = [0] * len(joint.useful)
-    by_stratum: list[list[Demand]] = [demands]
-    if request.given:
-        strata = strata_of(request.given, joint)
-        by_stratum = [demands] * (max(strata) + 1)
-        if request.promise == RELATIVE:
-            by_stratum = stratum_demands(demands, joint, request.notion, strata)
-        if request.promise == TOTAL:
-            check_given(joint, request.given, by_stratum, strata)
+    strata, by_stratum = _by_stratum(request, demands)
     stays = stays_of_symbols(request.stay or 0, joint)
     problem = _problem(request, costs, groups, strata, by_stratum, stays)
     record = ChannelRecord(promise_kind=request.promise)
@@ -190,6 +181,27 @@ def plan_design(request: PlanRequest) -> Design:
     raise SolverFailure(
         "no plan passed the exact audit: give a larger budget, or release fewer columns"
     )
+
+
+def _by_stratum(
+    request: PlanRequest, demands: list[Demand]
+) -> tuple[list[int], list[list[Demand]]]:
+    """The stratum of every row, by its given cells, and the demands of each stratum.
+
+    Raises
+    ------
+    NotPrivate
+        If the given columns alone break the promise.
+    """
+    joint = request.joint
+    if not request.given:
+        return [0] * len(joint.useful), [demands]
+    strata = strata_of(request.given, joint)
+    if request.promise == RELATIVE:
+        return strata, stratum_demands(demands, joint, request.notion, strata)
+    by_stratum = [demands] * (max(strata) + 1)
+    check_given(joint, request.given, by_stratum, strata)
+    return strata, by_stratum
 
 
 def _solved(

@@ -37,6 +37,7 @@ from mechdesign.core.errors import InputError, NotPrivate
 from mechdesign.core.integers import Integers
 from mechdesign.core.progress import Steps
 from mechdesign.core.wording import listed, quoted
+from mechdesign.mechanisms.least_cost_objective import check_pair
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
 from solvers import Array
@@ -140,11 +141,7 @@ def forbidden_pairs(request: PlanRequest) -> list[tuple[int, int]]:
     """
     pairs: list[tuple[int, int]] = []
     for pair in request.forbid:
-        # A text of two letters has a length of 2 as well.
-        if isinstance(pair, str) or len(pair) != 2:
-            raise InputError(
-                f"forbid: {quoted(pair)} must be a pair of symbols, (from, to)"
-            )
+        check_pair(pair)
         sources = _meant(pair[0], request.joint, "forbid")
         targets = set(_meant(pair[1], request.joint, "forbid"))
         for source in sources:

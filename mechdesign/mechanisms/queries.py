@@ -85,6 +85,8 @@ class Queries:
     @property
     def gram(self) -> Array:
         """Q^T Q, (|X|, |X|): the total variance depends on the queries through it alone."""
+        if self.name == FREQUENCIES:
+            return self.matrix
         return self.matrix.T @ self.matrix
 
 

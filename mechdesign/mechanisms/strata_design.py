@@ -68,6 +68,7 @@ from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.mechanisms.strata_tables import (
     SHRINK,
     budgets_of_stratum,
+    released_symbols,
     table_of_stratum,
 )
 from mechdesign.notions import Notion
@@ -232,10 +233,7 @@ def _released_names(
     joint: Joint, members: Sequence[int], released: Sequence[str]
 ) -> tuple[str, ...]:
     """The names of the released cells of some rows."""
-    places = [joint.useful.columns.index(name) for name in released]
-    symbols = tuple(
-        tuple(joint.useful.symbols[x][place] for place in places) for x in members
-    )
+    symbols = released_symbols(joint, members, released)
     return Variable(tuple(released), symbols).names
 
 

@@ -33,14 +33,22 @@ def strata_tables(
         yield members, table_of_stratum(joint, members, released)
 
 
+def released_symbols(
+    joint: Joint, members: Sequence[int], released: Sequence[str]
+) -> tuple[tuple[str, ...], ...]:
+    """The released cells of some rows."""
+    places = [joint.useful.columns.index(name) for name in released]
+    return tuple(
+        tuple(joint.useful.symbols[x][place] for place in places) for x in members
+    )
+
+
 def table_of_stratum(
     joint: Joint, members: Sequence[int], released: Sequence[str]
 ) -> Joint:
     """The table of one stratum over the released columns."""
     places = [joint.useful.columns.index(name) for name in released]
-    symbols = tuple(
-        tuple(joint.useful.symbols[x][place] for place in places) for x in members
-    )
+    symbols = released_symbols(joint, members, released)
     bins = tuple(joint.useful.bins_of(place) for place in places)
     useful = Variable(tuple(released), symbols, bins=bins if any(bins) else ())
     counts = tuple(tuple(row[x] for x in members) for row in joint.counts)

@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.core.arguments import finite_number
 from mechdesign.core.balls import log2_above
 from mechdesign.core.errors import InputError, Notice, errors_naming
 from mechdesign.core.files import PathLike
@@ -243,7 +244,7 @@ def blur_table(
     if distance <= 0:
         raise InputError(f"within ({float(distance):g}) must be positive")
     roles = {"x": (x,), "beside": tuple(beside)}
-    fixed = _number_or_none(border)
+    fixed = finite_number(border)
     if fixed is None:
         roles["border"] = (border,)
     cells, resolved = read_text_columns(path, roles, missing, text=text)
@@ -277,15 +278,6 @@ def blur_table(
         "epsilon": None if epsilon is None else float(epsilon),
         "claimed": None if near == values else near / (values - near),
     }
-
-
-def _number_or_none(text: str) -> float | None:
-    """The finite number that a text is, if it is one."""
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
 
 
 def partition_column(

@@ -93,9 +93,7 @@ class FirstSymbols:
     def __init__(self, remembered: int = REMEMBERED) -> None:
         self.full = False
         self._room = remembered
-        self._used = 0
-        self._keys = np.zeros(SLOTS, np.uint64)
-        self._codes = np.zeros(SLOTS, np.int32)
+        self._clear(SLOTS)
 
     @property
     def empty(self) -> bool:

@@ -334,12 +334,9 @@ def _channel_table(channel: Channel) -> ChannelTable:
     totals = channel.row_totals
 
     def entries(x: int) -> tuple[Entry, ...]:
-        span = slice(int(integers.indptr[x]), int(integers.indptr[x + 1]))
-        outputs = integers.indices[span].tolist()
-        weights = integers.values[span].tolist()
         return tuple(
             Entry(output, weight, weight / totals[x])
-            for output, weight in zip(outputs, weights, strict=True)
+            for output, weight in integers.entries_of(x)
         )
 
     return ChannelTable(

@@ -25,7 +25,7 @@ from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.cells import CellForm, Encoded, as_whole, encoded_columns
 from mechdesign.formats.column_names import require_column
 from mechdesign.formats.csv_text import TextOptions
-from mechdesign.formats.opening import Source, files_of, is_folder, open_source
+from mechdesign.formats.opening import Source, open_source, paths_of
 from mechdesign.tables.bin_edges import bins_for, spec_of, specs_by_column
 from mechdesign.tables.bins import Bins
 from mechdesign.tables.cell_values import REFUSE, SYMBOL
@@ -317,10 +317,7 @@ def read_records(
     path: PathLike, names: Sequence[str], text: TextOptions | None = None
 ) -> Records:
     """Columns of a file, or of all files of a folder or glob one after the other."""
-    files: list[PathLike] = [path]
-    if is_folder(path):
-        base, found = files_of(path)
-        files = [base / name for name in found]
+    files = paths_of(path)
     collected = [_Collected() for _ in names]
     title = os.fspath(path)
     for file in files:

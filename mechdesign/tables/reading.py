@@ -59,6 +59,7 @@ from mechdesign.formats.opening import (
     files_of,
     is_folder,
     open_source,
+    paths_of,
 )
 from mechdesign.tables.cell_values import (
     NO_RULES,
@@ -307,11 +308,7 @@ def columns_named(
 
 def column_names_of(path: PathLike, text: TextOptions | None = None) -> list[str]:
     """The names of the columns of a file, or of the first file of a folder or glob."""
-    file: PathLike = path
-    if is_folder(path):
-        base, names = files_of(path)
-        file = base / names[0]
-    with open_source(file, text) as source:
+    with open_source(paths_of(path)[0], text) as source:
         return source.header
 
 
@@ -322,9 +319,7 @@ def with_columns(question: str, path: PathLike, text: TextOptions | None = None)
     except InputError:
         # The question is the first thing to settle; why the table cannot be read comes after it.
         return question
-    shown = ", ".join(escaped(name) for name in names[:MOST_NAMED])
-    if len(names) > MOST_NAMED:
-        shown += f" and {len(names) - MOST_NAMED} more"
+    shown = listed(names, MOST_NAMED, quote=escaped)
     return f"{question} Columns: {shown}{misread(names)}"
 
 
@@ -390,14 +385,10 @@ def _count_files(
 ) -> _CountedRecords:
     """Count the records of a file, or of all files of a folder or glob, in one tally."""
     folder = is_folder(path)
-    files: list[PathLike] = [path]
-    if folder:
-        base, names = files_of(path)
-        files = [base / name for name in names]
     name = os.fspath(path)
     tally: Tally | None = None
     spare: list[str] = []
-    for file in files:
+    for file in paths_of(path):
         with open_source(file, text) as source, errors_naming(source.name):
             roles = _roles(sensitive, useful, weight, source)
             if tally is None:

@@ -45,6 +45,7 @@ from solvers.errors import BackendFailure
 from solvers.pace import end_of
 from solvers.points import Array
 from solvers.sets.convex_set import ConvexSet
+from solvers.sets.polytope import last_inside
 
 METHOD = "simplex with tangents"
 
@@ -271,16 +272,17 @@ def _tangents(
     farthest = 1.0
     if margin and room > 0.0:
         farthest += 2.0 * margin / room
-    low = 0.0
-    high = farthest
-    for _ in range(BISECTIONS):
-        middle = 0.5 * (low + high)
-        at = origin + middle * (image - origin)
-        if float(allowed.excess_of(at[:, None], 0.0)[0]) <= 0.0:
-            low = middle
-        else:
-            high = middle
-    boundary = origin + low * (image - origin)
+    way = image - origin
+    share = last_inside(
+        lambda shares: (
+            allowed.excess_of(origin[:, None] + shares * way[:, None], 0.0) <= 0.0
+        ),
+        np.zeros(1),
+        np.array([farthest]),
+        BISECTIONS,
+    )
+    low = float(share[0])
+    boundary = origin + low * way
     rows = [
         cut.offset - cut.normal @ allowed.matrix for cut in allowed.cuts_at(boundary)
     ]

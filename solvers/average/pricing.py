@@ -475,13 +475,11 @@ class PairSearch:
         share = self._zoomed(prices, chosen)
         # Unit vectors are priced by themselves.
         proper = (share > 0.0) & (share < 1.0)
-        share = share[proper]
-        pairs = [chosen.first[proper], chosen.second[proper]]
-        indices = np.column_stack(pairs).ravel()
-        data = np.column_stack([1.0 - share, share]).ravel()
-        sizes = np.full(len(share), 2)
-        return Points.of_sizes(
-            sizes, indices.astype(np.int32), data, len(self._problem.point)
+        return Points.between(
+            chosen.first[proper],
+            chosen.second[proper],
+            share[proper],
+            len(self._problem.point),
         )
 
     def _zoomed(self, prices: Array, intervals: _Intervals) -> Array:

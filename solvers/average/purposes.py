@@ -35,6 +35,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from solvers.average.assignment_convex import Total
 from solvers.average.goals import Master, Solution
@@ -51,7 +52,7 @@ from solvers.pace import seconds_until
 from solvers.points import Array, Points
 from solvers.programs import HighsMaster
 from solvers.purposes.task import task_entropies
-from solvers.sets.polytope import Polytope, towards_units
+from solvers.sets.polytope import Polytope, last_inside, towards_units
 
 MOST_VERTICES = 20_000
 """Vertices of all cells up to which tangents are added."""
@@ -364,34 +365,34 @@ def cell_vertices(
 
 def _stars(point: Array, inner: Polytope | None, total: Total) -> Array:
     """Posteriors from the point towards every unit vector, within the polytope and the budget."""
-    low = np.zeros(len(point))
-    high = np.ones(len(point))
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        trial = towards_units(point, middle)
-        inside = total.leakage.of_lifts(trial @ total.matrix.T) <= 0.5 * total.most
+
+    def is_inside(shares: Array) -> NDArray[np.bool_]:
+        trial = towards_units(point, shares)
+        leakages = total.leakage.of_lifts(trial @ total.matrix.T)
+        inside = leakages <= 0.5 * total.most
         if inner is not None:
             inside &= inner.excess(trial) <= 0.0
-        low = np.where(inside, middle, low)
-        high = np.where(inside, high, middle)
-    return towards_units(point, np.maximum(low, LEAST_WAY))
+        return inside
+
+    nothing = np.zeros(len(point))
+    shares = last_inside(is_inside, nothing, np.ones(len(point)), HALVINGS)
+    return towards_units(point, np.maximum(shares, LEAST_WAY))
 
 
 def _members(points: Array, point: Array, inner: Polytope | None) -> Array:
     """Points pulled towards P_X until they are members of the inner polytope."""
     if inner is None or not len(points):
         return points
-    low = np.zeros(len(points))
-    high = np.ones(len(points))
+    ways = points - point
     whole = inner.excess(points) <= 0.0
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        trial = point + middle[:, None] * (points - point)
-        inside = inner.excess(trial) <= 0.0
-        low = np.where(inside, middle, low)
-        high = np.where(inside, high, middle)
+    low = last_inside(
+        lambda shares: inner.excess(point + shares[:, None] * ways) <= 0.0,
+        np.zeros(len(points)),
+        np.ones(len(points)),
+        HALVINGS,
+    )
     shares = np.where(whole, 1.0, low)
-    return point + shares[:, None] * (points - point)
+    return point + shares[:, None] * ways
 
 
 def _with_new(pool: Array, points: Array) -> Array:

@@ -107,11 +107,9 @@ def _quiet_pairs(problem: AverageProblem) -> Points:
     with np.errstate(divide="ignore", invalid="ignore"):
         share = numerator / denominator
     proper = (share > LEAST_SHARE) & (share < 1.0 - LEAST_SHARE)
-    mixed = share[proper]
-    indices = np.column_stack([first[proper], second[proper]]).ravel()
-    data = np.column_stack([1.0 - mixed, mixed]).ravel()
-    sizes = np.full(len(mixed), 2)
-    return Points.of_sizes(sizes, indices.astype(np.int32), data, len(problem.point))
+    return Points.between(
+        first[proper], second[proper], share[proper], len(problem.point)
+    )
 
 
 def _informative(problem: AverageProblem, end: float) -> Points:

@@ -220,20 +220,21 @@ class ColumnPool:
 
 
 LEAST_REACH = 1e-9
-"""Share of a way to a unit vector below which its end is the point, as well as weights can tell."""
+"""Share of a way to a set below which its end is the point, as well as weights can tell."""
 
 
-def along_ways(point: Array, reach: Array, size: int) -> Array | None:
-    """Weights of `size` columns, of which only those towards the unit vectors, from the second on,
+def along_ways(masses: Array, reach: Array, size: int) -> Array | None:
+    """Weights of `size` columns, of which only those on the ways to k sets, from the second on,
     have any: they decompose the point. None where one of them is the point itself.
 
-    With weights c p_x / r_x these columns add up to c sum_x p_x e_x and a multiple of the point, so
-    c makes the weights sum to 1.
+    Masses and reach are those of the sets, (k,): the way to set g ends at p restricted to it, of
+    mass p_g. For unit vectors every coordinate is a set. With weights c p_g / r_g these columns
+    add up to c p and a multiple of p, so c makes the weights sum to 1.
     """
     if not reach.min() > LEAST_REACH:
         return None
     weights = np.zeros(size)
-    weights[1 : len(point) + 1] = point / reach
+    weights[1 : len(masses) + 1] = masses / reach
     return weights / weights.sum()
 
 

@@ -85,6 +85,21 @@ stalled."""
 MASTER_SECONDS = 10.0
 """Time that one master program over members may take; it needs milliseconds."""
 
+CUT_TIME = 4e-4
+ENTRY_TIME = 4e-7
+"""Seconds of a cut at a pair, and of each coordinate of it in the first search: 7,222 cuts of 4,885
+coordinates took 3 and 13 s."""
+
+CUTS_SHARE = 0.5
+"""Share of the time that is left which these cuts may take."""
+
+BESIDE_TIME = 2e-7
+"""Seconds that an entry of a member takes which `Members.add_beside` adds: 4 s for 4,500 of 4,500
+coordinates."""
+
+BESIDE_SHARE = 0.2
+"""Share of the time that is left which the first of these may take."""
+
 LEAST_SECONDS = 0.1
 """Time that the last master program has although the limit is reached."""
 
@@ -226,7 +241,11 @@ class EnvelopeSearch(PooledRounds):
         excess = self._convex.excess(units)
         waiting = excess > 0.0
         self._members.add(units)
-        self._members.add_beside(units.take(waiting))
+        # Each of these has all coordinates. Where they take much of the time, pairs and a known
+        # decomposition keep more.
+        needed = BESIDE_TIME * int(waiting.sum()) * len(excess)
+        if not self._known or needed <= BESIDE_SHARE * self.seconds:
+            self._members.add_beside(units.take(waiting))
         images = units.images(self._convex.matrix)
         # Without the others, columns are searched in a larger set.
         while waiting.any() and self.seconds > 0.0:
@@ -259,8 +278,11 @@ class EnvelopeSearch(PooledRounds):
 
         # Pairs lie on the boundary of the set, so cuts touch it at the cheapest of them.
         reduced = entropies - pairs.dot(self.prices)
-        most = CUTS_A_COORDINATE * len(self.pool.target)
-        near = np.argsort(reduced, kind="stable")[:most]
+        most = float(CUTS_A_COORDINATE * len(self.pool.target))
+        # Cuts are of use to the trees that follow: there must be time for these, too.
+        of_cut = CUT_TIME + ENTRY_TIME * len(self.pool.target)
+        most = min(most, CUTS_SHARE * self.seconds / of_cut)
+        near = np.argsort(reduced, kind="stable")[: int(most)]
         near = near[reduced[near] < CUTOFF_SHARE * gap]
         self._outer.touch(pairs.take(near).images(self._convex.matrix))
 

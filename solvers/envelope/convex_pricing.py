@@ -57,6 +57,7 @@ from solvers.pricing.concave import SearchCounts, SearchResult
 from solvers.pricing.set_searches import CutSearch
 from solvers.results import Pricer, lowered_prices
 from solvers.sets.convex_set import ConvexSet, Cut, Cuts
+from solvers.sets.polytope import last_inside
 
 # ----------------------------------------------------------------------- outer polytope
 
@@ -225,10 +226,7 @@ def pair_members(convex: ConvexSet, margin: float, seconds: float = math.inf) ->
         # Away from the boundary the mixture is a member even after the rounding of its entries.
         share += PULLED_BACK * (inside - share)
         mixes = (share > 0.0) & (share < 1.0) & (share != end)
-        indices = np.column_stack([first[mixes], second[mixes]]).ravel()
-        data = np.column_stack([1.0 - share[mixes], share[mixes]]).ravel()
-        sizes = np.full(int(mixes.sum()), 2)
-        parts.append(Points.of_sizes(sizes, indices, data, n))
+        parts.append(Points.between(first[mixes], second[mixes], share[mixes], n))
     points = Points.concatenate(parts)
     # The only check that counts: of the points themselves, not of shares of a way.
     return points.take(convex.excess(points, margin) <= 0.0)
@@ -274,15 +272,11 @@ def _last_inside(ways: _Ways, inside: Array, end: float) -> Array:
     """The last share inside the set on the way from `inside` to `end`; `end` itself where it is
     inside.
     """
-    within = inside
-    beyond = np.full(len(inside), end)
-    whole = ways.excess(beyond) <= 0.0
-    # The set is convex, so the shares inside are one interval: halving finds its end.
-    for _ in range(BISECTIONS):
-        middle = 0.5 * (within + beyond)
-        is_inside = ways.excess(middle) <= 0.0
-        within = np.where(is_inside, middle, within)
-        beyond = np.where(is_inside, beyond, middle)
+    ends = np.full(len(inside), end)
+    whole = ways.excess(ends) <= 0.0
+    within = last_inside(
+        lambda shares: ways.excess(shares) <= 0.0, inside, ends, BISECTIONS
+    )
     return np.where(whole, end, within)
 
 

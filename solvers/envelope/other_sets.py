@@ -22,10 +22,11 @@ a promise for every population in a confidence set.
 
 1. `RobustSearch` is the pricer: its branch and bound finds the violated inequalities by sorting.
 2. The first columns are the point, the farthest member on the way to every unit vector, and those
-   of the columns from elsewhere that are members (`_robust_columns`). The farthest members
-   decompose the point by themselves (`along_ways`). The master over all first columns has a better
-   decomposition, and prices to begin with (`_first_solution`); without time for it the first
-   decomposition stays.
+   of the columns from elsewhere that are members (`_robust_columns`). Each has all coordinates, so
+   where they would take too long, they lead to fewer sets of coordinates (`_first_sets`). The
+   farthest members decompose the point by themselves (`along_ways`). The master over all first
+   columns has a better decomposition, and prices to begin with (`_first_solution`); without time
+   for it the first decomposition stays.
 3. `solvers.envelope.generation` runs the same loop as over a polytope.
 
 For example, at p = (0.5, 0.5) the farthest members might be (0.8, 0.2) and (0.2, 0.8). Half of each
@@ -64,8 +65,8 @@ from solvers.pricing.set_searches import RobustSearch
 from solvers.programs import HighsMaster, MasterSolution
 from solvers.results import Envelope, Pricer, Progress
 from solvers.sets.convex_set import ConvexSet, CoveredSet, Cut, Cuts, TermsBelow
-from solvers.sets.polytope import Polytope, towards_units
-from solvers.sets.uncertain import UncertainSet
+from solvers.sets.polytope import Polytope
+from solvers.sets.uncertain import Sets, UncertainSet
 
 # ------------------------------------------------------------------------- covered sets
 
@@ -337,6 +338,16 @@ UNCERTAIN_MEMBER = 1e-11
 doubles can tell."""
 
 
+ENTRY_TIME = 1.5e-7
+"""Seconds that an entry of a first column takes: 3.7 s for 5,000 columns of 5,000 coordinates."""
+
+FIRST_SHARE = 0.25
+"""Share of the time limit that the first columns may take: with fewer of them, which lead to sets
+of coordinates, time is left to improve on them, and for what follows the search."""
+
+LEAST_ENTRIES = 240_000
+"""Entries of first columns without any time; they take less than a tenth of a second."""
+
 EXCESS_TIME = 5e-8
 """Seconds that the excess of a column takes, for each of its coordinates and each secret: 6 s for
 4,000 columns of 2,000 symbols and 15 secrets."""
@@ -385,8 +396,10 @@ def robust_envelope(
     candidates = [points for _, points in incumbents()]
     if start is not None:
         candidates.append(start)
-    reach = uncertain.reach(margin, end)
-    columns = _robust_columns(uncertain, margin, candidates, reach, end)
+    sets = _first_sets(uncertain.point, end)
+    reach = uncertain.reach(margin, end, sets)
+    ways = sets.towards(reach)
+    columns = _robust_columns(uncertain, margin, candidates, ways, end)
     first = _first_solution(uncertain.point, columns, end)
     if guess is None and first is not None:
         guess = first.dual
@@ -396,7 +409,7 @@ def robust_envelope(
         columns,
         gap,
         end - time.process_time(),
-        incumbent=along_ways(uncertain.point, reach, len(columns)),
+        incumbent=along_ways(sets.masses, reach, len(columns)),
         first=first,
         over_uncertain_set=True,
         guess=guess,
@@ -405,19 +418,32 @@ def robust_envelope(
     return concluded(run, started, "columns", interrupted)
 
 
+def _first_sets(point: Array, end: float) -> Sets:
+    """The sets to which the first columns lead: each coordinate by itself, where the time until
+    `end` is enough for that.
+    """
+    seconds = max(0.0, end - time.process_time())
+    if math.isinf(seconds):
+        return Sets.of_each(point)
+    entries = max(LEAST_ENTRIES, FIRST_SHARE * seconds / ENTRY_TIME)
+    most = max(1, int(entries / len(point)))
+    if most >= len(point):
+        return Sets.of_each(point)
+    return Sets.of_mass(point, most)
+
+
 def _robust_columns(
     uncertain: UncertainSet,
     margin: float,
     candidates: Sequence[Points],
-    reach: Array,
+    ways: Array,
     end: float,
 ) -> Points:
-    """The point, the farthest members towards the unit vectors, and the candidates inside.
+    """The point, the farthest members on the ways from it, and the candidates inside.
 
     Candidates are left out where it takes until `end` to tell which of them are inside.
     """
     # Columns begin with the point itself: the decomposition that is always there.
-    ways = towards_units(uncertain.point, reach)
     columns = [Points.from_dense(uncertain.point), Points.from_dense(ways)]
     for points in candidates:
         check_length(points, uncertain.n)

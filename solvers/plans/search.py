@@ -44,6 +44,18 @@ SMALLEST_BLOCK = 40
 """Size of the smallest blocks at most: a program of all their pairs takes 2 ms, half of which is
 its making."""
 
+LEAST_BLOCK = 10
+"""Size of the smallest blocks where the limits of an output are many: smaller ones have no room for
+means of their own."""
+
+DUAL_TIME = 1.2e-6
+"""Seconds of blocks of s symbols each, over their outputs, their limits and s^1.25: of 813 outputs
+with 60 secrets and of 300 with 300 secrets alike."""
+
+LATEST = 1.2
+"""Times the time that is left which the smallest blocks may take in all: what there is no time for
+is drawn blindly, which keeps next to nothing."""
+
 LARGEST_BLOCK = 1280
 """Size of the largest blocks at most: larger ones gain less than sweeps in the same time."""
 
@@ -148,11 +160,14 @@ class BlockPace:
 
     The size of a block is the square root of its number of pairs. Sizes are doubled one by one, so
     that the speed of the next one can be foreseen. Speed is counted by outputs, which belong to one
-    block each, while inputs may be divided among several.
+    block each, while inputs may be divided among several. The first ones have the size `smallest`.
     """
 
-    def __init__(self, clock: Clock, outputs: int) -> None:
+    def __init__(
+        self, clock: Clock, outputs: int, smallest: int = SMALLEST_BLOCK
+    ) -> None:
         self._clock = clock
+        self._smallest = smallest
         # Outputs of the blocks that are still to be solved.
         self.left = outputs
         # Seconds and outputs of the blocks of each size so far.
@@ -160,7 +175,7 @@ class BlockPace:
 
     def size(self) -> int:
         """Size of the next block at most."""
-        size = SMALLEST_BLOCK
+        size = self._smallest
         if not self._spent:
             return size
         foreseen = 0.0
@@ -175,14 +190,14 @@ class BlockPace:
             if size not in self._spent:
                 return size
             size *= 2
-        return max(size // 2, SMALLEST_BLOCK)
+        return max(size // 2, self._smallest)
 
     @property
     def is_short(self) -> bool:
         """Whether even the smallest blocks take more time than there is."""
-        if SMALLEST_BLOCK not in self._spent:
+        if self._smallest not in self._spent:
             return False
-        seconds, outputs = self._spent[SMALLEST_BLOCK]
+        seconds, outputs = self._spent[self._smallest]
         return seconds / outputs * self.left > self._clock()
 
     def share(self, outputs: int) -> float:
@@ -191,12 +206,29 @@ class BlockPace:
 
     def note(self, size: float, outputs: int, seconds: float) -> None:
         """What a block took."""
-        known = SMALLEST_BLOCK
+        known = self._smallest
         while known < size:
             known *= 2
         before, others = self._spent.get(known, (0.0, 0))
         self._spent[known] = (before + seconds, others + outputs)
         self.left -= outputs
+
+
+def smallest_block(outputs: int, limits: int, seconds: float) -> int:
+    """The size of the first blocks of so many outputs with so many limits each: `SMALLEST_BLOCK`,
+    or a half or a quarter of it where the limits are so many that their programs would take longer.
+    """
+    size = SMALLEST_BLOCK
+    if limits <= SMALLEST_BLOCK:
+        return size
+    while size > LEAST_BLOCK:
+        # The parts that halvings leave are smaller than asked for.
+        halvings = math.ceil(math.log2(max(outputs / size, 1.0)))
+        block = outputs / 2.0**halvings
+        if DUAL_TIME * outputs * limits * block**1.25 <= LATEST * seconds:
+            break
+        size //= 2
+    return size
 
 
 class Start(NamedTuple):
@@ -438,7 +470,9 @@ class Stratum:
         whole = self.whole()
         divider = Divider(self.problem, whole, self.rng)
         share = START if len(self.outputs) <= LARGEST_PROGRAM else LONG_START
-        pace = BlockPace(Clock(share * self.clock()), len(self.outputs))
+        limits = len(whole.ranges.limited)
+        smallest = smallest_block(len(self.outputs), limits, self.clock())
+        pace = BlockPace(Clock(share * self.clock()), len(self.outputs), smallest)
         plans = self._blocks(whole, divider, pace)
         for found in plans:
             self._keep_prices(found.group, found.prices)

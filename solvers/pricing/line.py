@@ -248,10 +248,7 @@ class LineSearch:
         theta = (end - self.a[i]) / (self.a[j] - self.a[i])
         # Rounding may put a share at 0 or 1: that output is a unit vector, not a pair.
         proper = (theta > 0.0) & (theta < 1.0)
-        share = theta[proper]
-        indices = np.column_stack([i[proper], j[proper]]).ravel()
-        data = np.column_stack([1.0 - share, share]).ravel()
-        return Points.of_sizes(np.full(len(share), 2), indices, data, self.n)
+        return Points.between(i[proper], j[proper], theta[proper], self.n)
 
 
 def _best_partners(

@@ -53,7 +53,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solvers.points import Array, Points
-from solvers.sets.polytope import Polytope
+from solvers.sets.polytope import Polytope, last_inside
 
 BISECTIONS = 60
 """Halvings of the way to the boundary: a double has no more digits."""
@@ -177,13 +177,12 @@ class ConvexSet:
         if images.shape[1] <= FEW_WAYS:
             low = self._crossings(origins, ways, margin)
         else:
-            low = np.zeros(images.shape[1])
-            high = np.ones(images.shape[1])
-            for _ in range(BISECTIONS):
-                middle = 0.5 * (low + high)
-                inside = self.excess_of(origins + middle * ways, margin) <= 0.0
-                low = np.where(inside, middle, low)
-                high = np.where(inside, high, middle)
+            low = last_inside(
+                lambda shares: self.excess_of(origins + shares * ways, margin) <= 0.0,
+                np.zeros(images.shape[1]),
+                np.ones(images.shape[1]),
+                BISECTIONS,
+            )
         # A little less than the crossing, so that rounding leaves the point inside.
         return np.where(whole, 1.0, low * (1.0 - PULLED_BACK))
 

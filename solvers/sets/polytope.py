@@ -352,14 +352,12 @@ class Polytope:
         """Shares of the ways from a member (n,) to the unit vectors that are inside, (n,), found by
         bisection of all ways at once; of a way that is inside as a whole it is 1.
         """
-        low = (self.excess(np.eye(self.n)) <= 0.0).astype(np.float64)
-        high = np.ones(self.n)
-        for _ in range(halvings):
-            middle = 0.5 * (low + high)
-            inside = self.excess(towards_units(point, middle)) <= 0.0
-            low = np.where(inside, middle, low)
-            high = np.where(inside, high, middle)
-        return low
+        return last_inside(
+            lambda shares: self.excess(towards_units(point, shares)) <= 0.0,
+            (self.excess(np.eye(self.n)) <= 0.0).astype(np.float64),
+            np.ones(self.n),
+            halvings,
+        )
 
     def restrict(self, keep: ArrayLike) -> Polytope:
         """The face on which every coordinate outside `keep` is zero, in the kept coordinates."""
@@ -371,6 +369,25 @@ class Polytope:
 def towards_units(point: Array, shares: Array) -> Array:
     """The points at these shares of the ways from the point to the unit vectors; (n, n)."""
     return (1.0 - shares)[:, None] * point + np.diag(shares)
+
+
+def last_inside(
+    is_inside: Callable[[Array], NDArray[np.bool_]],
+    inside: Array,
+    beyond: Array,
+    halvings: int,
+) -> Array:
+    """The last places of ways that are inside of a set, by so many halvings of all ways at once.
+
+    Every way goes from a place inside to one beyond, and leaves the set once: where it is convex,
+    the places inside are one interval.
+    """
+    for _ in range(halvings):
+        middle = 0.5 * (inside + beyond)
+        holds = is_inside(middle)
+        inside = np.where(holds, middle, inside)
+        beyond = np.where(holds, beyond, middle)
+    return inside
 
 
 def _frozen(values: ArrayLike, ndim: int, name: str) -> Array:

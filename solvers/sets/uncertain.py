@@ -27,6 +27,7 @@ member for a ratio of 1.1, where h may be up to 1.056.
 
 from __future__ import annotations
 
+import heapq
 import math
 import time
 from dataclasses import dataclass, replace
@@ -60,6 +61,59 @@ EMPTY = 1e-12
 
 PART = 2000
 """Points whose extremes are computed at a time, so that their sorted copies fit the memory."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sets:
+    """A partition of n coordinates into k sets, none of them empty.
+
+    `of` (n,) has the set of each coordinate, `masses` (k,) the mass of each set, and `point` (n,)
+    the point whose masses these are.
+    """
+
+    of: NDArray[np.intp]
+    masses: Array
+    point: Array
+
+    @classmethod
+    def of_each(cls, point: Array) -> Sets:
+        """Every coordinate by itself."""
+        return cls(np.arange(len(point)), point, point)
+
+    @classmethod
+    def of_mass(cls, point: Array, most: int) -> Sets:
+        """At most so many sets, of masses as equal as the coordinates allow.
+
+        The largest coordinate goes first, and each into the set that is least so far. So large
+        coordinates stay by themselves, and small ones share a set.
+        """
+        count = min(most, len(point))
+        of = np.empty(len(point), dtype=np.intp)
+        least = [(0.0, place) for place in range(count)]
+        for coordinate in np.argsort(-point, kind="stable").tolist():
+            mass, place = least[0]
+            of[coordinate] = place
+            heapq.heapreplace(least, (mass + float(point[coordinate]), place))
+        return cls(of, np.bincount(of, point, count), point)
+
+    def sums(self, values: Array) -> Array:
+        """The sums of the rows of `values` (m, n) over each set, (m, k)."""
+        count = len(self.masses)
+        if count == len(self.of):
+            return values
+        return np.stack([np.bincount(self.of, row, count) for row in values])
+
+    def towards(self, shares: Array) -> Array:
+        """The points at these shares of the ways from the point to each set, (k, n).
+
+        The way to a set ends at the point on the set, with no mass elsewhere.
+        """
+        if len(shares) == len(self.point):
+            return towards_units(self.point, shares)
+        points = (1.0 - shares)[:, None] * self.point
+        coordinates = np.arange(len(self.point))
+        points[self.of, coordinates] += (shares / self.masses)[self.of] * self.point
+        return points
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,28 +271,29 @@ class UncertainSet:
         """By how much the worst inequality fails at every point, (k,); at `point` it is below 0."""
         return self._kinds(self.extremes(points)).max(axis=0)
 
-    def _extremes_towards_units(self, reach: Array) -> tuple[Array, Array]:
-        """`extremes` of the points at these shares of the ways to the unit vectors, (n, S) each.
+    def _extremes_towards(self, sets: Sets, reach: Array) -> tuple[Array, Array]:
+        """`extremes` of the points at these shares of the ways to k sets, (k, S) each.
 
-        Such a point has three different w: that of its own symbol, that of all others, and `rest`.
+        Such a point has three different w: that of its own symbols, that of all others, and `rest`.
         So no sort is needed, and an extreme takes three steps in place of n.
         """
         lower, width, free_mass = self.boxes
         others = 1.0 - reach
-        w = np.stack([others + reach / self.point, others, np.full(self.n, self.rest)])
-        # Lower ends and widths of the three kinds of symbols, (3, n, S).
-        lowers = _of_three_kinds(lower)
-        widths = _of_three_kinds(width)
+        rest = np.full(len(reach), self.rest)
+        w = np.stack([others + reach / sets.masses, others, rest])
+        # Lower ends and widths of the three kinds of symbols, (3, k, S).
+        lowers = _of_three_kinds(lower, sets)
+        widths = _of_three_kinds(width, sets)
         at_lower_ends = (lowers * w[:, :, None]).sum(axis=0)
         sides: list[Array] = []
         for order in (np.argsort(-w, axis=0), np.argsort(w, axis=0)):
             left = np.broadcast_to(free_mass, at_lower_ends.shape)
             side = at_lower_ends
             for kind in order:
-                # The kind whose turn it is, of every symbol.
-                symbols = np.arange(self.n)
-                filled = np.minimum(widths[kind, symbols], left)
-                side = side + filled * w[kind, symbols][:, None]
+                # The kind whose turn it is, of every set.
+                each = np.arange(len(reach))
+                filled = np.minimum(widths[kind, each], left)
+                side = side + filled * w[kind, each][:, None]
                 left = left - filled
             sides.append(side)
         largest, smallest = sides
@@ -271,20 +326,24 @@ class UncertainSet:
         """For every coordinate the farthest member on the way to its unit vector; (n, n)."""
         return towards_units(self.point, self.reach(margin, end))
 
-    def reach(self, margin: float, end: float = math.inf) -> Array:
-        """Shares of the ways from the point to the unit vectors that members go; (n,).
+    def reach(
+        self, margin: float, end: float = math.inf, sets: Sets | None = None
+    ) -> Array:
+        """Shares of the ways from the point to k sets of coordinates that members go; (k,).
 
-        The excess of a kind of inequality is convex along the way (with `rest` 1 it is linear, for
-        h(1 + t u) = 1 + t h(u)). So it lies below its chord from a member to the unit vector, and
-        is at most zero where the chord is: another member. Chords are drawn until none moves, and
-        after the first one only until `end`, a moment of `time.process_time`.
+        Without `sets` they are the ways to the unit vectors. The excess of a kind of inequality is
+        convex along the way (with `rest` 1 it is linear, for h(1 + t u) = 1 + t h(u)). So it lies
+        below its chord from a member to the end of the way, and is at most zero where the chord
+        is: another member. Chords are drawn until none moves, and after the first one only until
+        `end`, a moment of `time.process_time`.
         """
-        units = np.ones(self.n)
-        ends = self._kinds(self._extremes_towards_units(units)) + margin
-        reach = np.zeros(self.n)
+        if sets is None:
+            sets = Sets.of_each(self.point)
+        reach = np.zeros(len(sets.masses))
+        ends = self._kinds(self._extremes_towards(sets, reach + 1.0)) + margin
         for _ in range(MOST_CHORDS):
-            here = self._kinds(self._extremes_towards_units(reach)) + margin
-            # Where the unit vector itself is a member, the whole way is inside.
+            here = self._kinds(self._extremes_towards(sets, reach)) + margin
+            # Where the end of the way is a member, the whole way is inside.
             with np.errstate(divide="ignore", invalid="ignore"):
                 parts = np.where(ends > 0.0, here / (here - ends), 1.0)
             step = (1.0 - reach) * parts.min(axis=0)
@@ -307,7 +366,8 @@ class UncertainSet:
     @cached_property
     def _at_units(self) -> Array:
         """The excess of each kind of inequality at the unit vectors, (kinds, n)."""
-        return self._kinds(self._extremes_towards_units(np.ones(self.n)))
+        each = Sets.of_each(self.point)
+        return self._kinds(self._extremes_towards(each, np.ones(self.n)))
 
     @property
     def room(self) -> float:
@@ -407,9 +467,9 @@ def _with_rest(side: Array, members: NDArray[np.intp]) -> Array:
     return np.column_stack([side[:, members], rest])
 
 
-def _of_three_kinds(ends: Array) -> Array:
-    """Ends (S, n + 1) of each of n symbols, all others together and the last one; (3, n, S)."""
-    own = ends[:, :-1].T
+def _of_three_kinds(ends: Array, sets: Sets) -> Array:
+    """Ends (S, n + 1) of each of k sets, all others together and the last one; (3, k, S)."""
+    own = sets.sums(ends[:, :-1]).T
     others = ends[:, :-1].sum(axis=1) - own
     last = np.broadcast_to(ends[:, -1], own.shape)
     return np.stack([own, np.maximum(others, 0.0), last])

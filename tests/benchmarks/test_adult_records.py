@@ -14,15 +14,12 @@ import numpy as np
 import pytest
 
 from tests.benchmarks.measuring import ROOT, seconds, table
+from tests.cases.people import ADULT
 
 RECORDS = int(os.environ.get("MECHDESIGN_RECORDS", "5000000"))
 PART = 1_000_000
 RUNS = 3
 
-NAMES = [
-    *("age", "workclass", "fnlwgt", "education", "num", "marital", "occupation"),
-    *("relationship", "race", "sex", "gain", "loss", "hours", "country", "income"),
-]
 READ = [
     *("education", "occupation", "hours", "workclass", "age", "sex"),
     *("relationship", "income"),
@@ -55,7 +52,7 @@ def write_records(folder: Path, data: Path) -> None:
     import pyarrow.csv as pc
     import pyarrow.parquet as pq
 
-    adult = pd.read_csv(data / "adult/adult.data", names=NAMES, skipinitialspace=True)
+    adult = pd.read_csv(data / "adult/adult.data", names=ADULT, skipinitialspace=True)
     adult = adult[READ]
     adult.to_csv(folder / "adult.csv", index=False)
     rows = pa.Table.from_pandas(adult, preserve_index=False)

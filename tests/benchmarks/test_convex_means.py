@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import mechdesign as md
+from tests.cases.people import ADULT
 
 pytestmark = pytest.mark.benchmark
 
@@ -40,24 +41,6 @@ PAIRS = (
 
 SIZES = ((3, 10), (5, 15), (5, 30), (5, 50), (15, 10), (5, 100), (5, 200), (15, 50))
 """Random tables."""
-
-ADULT = [
-    "age",
-    "workclass",
-    "fnlwgt",
-    "education",
-    "educationnum",
-    "marital",
-    "occupation",
-    "relationship",
-    "race",
-    "sex",
-    "gain",
-    "loss",
-    "hours",
-    "country",
-    "income",
-]
 
 
 def notions(epsilon):

@@ -25,22 +25,9 @@ from mechdesign.tables.joint import Joint
 from solvers import ConcaveSearch, Points
 from solvers.programs import HighsMaster
 from tests.benchmarks.measuring import table
+from tests.cases.people import ADULT
 
 pytestmark = pytest.mark.benchmark
-
-ADULT = (
-    *(
-        "age",
-        "workclass",
-        "fnlwgt",
-        "education",
-        "education_num",
-        "marital",
-        "occupation",
-        "relationship",
-    ),
-    *("race", "sex", "gain", "loss", "hours", "country", "income"),
-)
 
 CROSSINGS = (
     ("adult", "income", "occupation education hours"),

@@ -28,7 +28,9 @@ from solvers import (
 from solvers.assignment import robust
 from solvers.assignment import simplex as assignment_simplex
 from solvers.assignment.assignment import Assignment
+from solvers.envelope import other_sets
 from solvers.programs import HighsMaster
+from solvers.sets.uncertain import Sets
 from tests.profiles import scaled
 
 Array = NDArray[np.float64]
@@ -389,7 +391,8 @@ def test_three_steps_fill_like_a_sort_on_the_way_to_unit_vectors(seed: int) -> N
     for uncertain in (whole, whole.face(np.arange(4))):
         reach = np.random.default_rng(seed).random(uncertain.n)
         points = (1.0 - reach)[:, None] * uncertain.point + np.diag(reach)
-        steps = uncertain._extremes_towards_units(reach)
+        each = Sets.of_each(uncertain.point)
+        steps = uncertain._extremes_towards(each, reach)
         for one, other in zip(steps, uncertain.extremes(points), strict=True):
             assert one == pytest.approx(other, abs=1e-12)
 
@@ -429,3 +432,53 @@ def test_columns_of_a_neighbour_wait_for_no_time(monkeypatch):
     found = robust_envelope(uncertain, gap=1e-3, start=first.pool, time_limit=0.0)
     assert len(first.pool) not in asked
     assert found.points.combine(found.weights) == pytest.approx(uncertain.point)
+
+
+def _by_hand(uncertain: UncertainSet, share: float, members: Array) -> Array:
+    """The point at this share of the way to some coordinates."""
+    end = np.where(members, uncertain.point, 0.0)
+    return (1.0 - share) * uncertain.point + share * end / end.sum()
+
+
+def test_ways_to_sets_end_where_the_set_does() -> None:
+    """A little beyond the end of a way, which is no whole way, is no member."""
+    uncertain = UncertainSet(*_random(5, 3, 24, 0.004), ratio=1.5)
+    sets = Sets.of_mass(uncertain.point, 5)
+    reach = uncertain.reach(0.0, sets=sets)
+    points = sets.towards(reach)
+    for place, share in enumerate(reach):
+        members = sets.of == place
+        assert points[place] == pytest.approx(_by_hand(uncertain, share, members))
+        assert 0.0 < share < 1.0
+        assert uncertain.excess(points[place])[0] <= 1e-12
+        assert uncertain.excess(_by_hand(uncertain, share + 1e-6, members))[0] > 0.0
+
+
+def test_sets_have_masses_as_equal_as_they_can() -> None:
+    point = np.array([0.05, 0.4, 0.05, 0.3, 0.1, 0.1])
+    sets = Sets.of_mass(point, 3)
+    assert sets.masses == pytest.approx([0.4, 0.3, 0.3])
+    # The two large coordinates are by themselves.
+    assert sets.of.tolist() == [2, 0, 2, 1, 2, 2]
+    assert Sets.of_mass(point, 10).of.tolist() != [0] * 6
+    assert sorted(Sets.of_mass(point, 10).of.tolist()) == [0, 1, 2, 3, 4, 5]
+
+
+def test_without_time_few_columns_of_many_coordinates_decompose_the_point(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each of them has all coordinates: one for every coordinate takes seconds."""
+    uncertain = UncertainSet(*_random(3, 2, 40, 0.01), most=1.5, least=0.6)
+    all_of_them = robust_envelope(uncertain, gap=1e-9, time_limit=0.0)
+    assert len(all_of_them.pool) == 1 + uncertain.n
+    monkeypatch.setattr(other_sets, "LEAST_ENTRIES", 10 * uncertain.n)
+    found = robust_envelope(uncertain, gap=1e-9, time_limit=0.0)
+    assert found.status is EnvelopeStatus.TIME_LIMIT
+    assert len(found.pool) == 11
+    assert found.points.combine(found.weights) == pytest.approx(uncertain.point)
+    assert uncertain.excess(found.points.toarray()).max() <= 1e-12
+    point = uncertain.point
+    entropy = -float(point @ np.log(point))
+    # A few large sets tell a good part of what all coordinates tell.
+    told = (entropy - found.value) / (entropy - all_of_them.value)
+    assert 0.3 < told < 1.0

@@ -39,6 +39,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.jobs.side_files import read_manifest
 from mechdesign.mechanisms.request import DesignRequest
 from tests.mechdesign.app.test_server import FORM, act, get, wait
+from tests.profiles import slow
 
 pytestmark = pytest.mark.usefixtures("quick_work")
 
@@ -477,7 +478,7 @@ def test_a_role_that_is_refused_keeps_the_others(people):
     assert session.choice.bins["age"] == "10"
 
 
-@pytest.mark.parametrize("objective", ["truth", "information"])
+@pytest.mark.parametrize("objective", [slow("truth"), "information"])
 def test_a_useless_channel_keeps_its_files_until_they_are_asked_for(objective):
     session = Session()
     lines = [f"{k % 20},{k % 20}" for k in range(600)]

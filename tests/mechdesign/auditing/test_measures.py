@@ -7,10 +7,12 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +20,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from mechdesign.auditing import measures
+from mechdesign.auditing.columns import FilledCounts
+from mechdesign.auditing.leakages import belief_ranges
 from mechdesign.auditing.measures import measure
 from mechdesign.channel.channel import DENOMINATOR as D
 from mechdesign.channel.channel import Channel
@@ -313,3 +317,31 @@ def test_outputs_that_tell_nothing_are_one_output_for_the_utility(monkeypatch):
     expected = floats.mutual_information(shares_of_pairs)
     assert found.mutual_information == pytest.approx(expected, abs=1e-14)
     assert found.mutual_information <= expected + 1e-15
+
+
+def test_outputs_that_tell_nothing_are_not_summed_for_guess_and_beliefs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A draw from the frequencies of 5,000 symbols has 25 million entries, and one posterior."""
+    joint = Joint.from_counts([[3, 1, 2], [1, 4, 5]])
+    constant = (4, 6, 3)
+    rows = [[7, 0, *constant], [0, 7, *constant], [3, 4, *constant]]
+    channel = Channel(joint.useful, ("u", "v", "k", "l", "m"), rows, 20, joint)
+    p = joint.p @ channel.matrix
+    summed: list[int] = []
+    masses_of_each = FilledCounts.masses_of_each
+
+    def counted(self: FilledCounts, outputs: Sequence[Any]) -> Iterator[list[int]]:
+        summed.append(len(outputs))
+        return masses_of_each(self, outputs)
+
+    monkeypatch.setattr(FilledCounts, "masses_of_each", counted)
+    after, before = measures.best_guess(channel, joint)
+    assert float(after) == pytest.approx(p.max(axis=0).sum(), rel=1e-12)
+    assert before == Fraction(10, 16)
+    posteriors = p / p.sum(axis=0)
+    for (low, high), row in zip(belief_ranges(channel, joint), posteriors, strict=True):
+        assert low <= row.min() <= low + 1e-15
+        assert high >= row.max() >= high - 1e-15
+    # Both outputs that tell something, and one of the others for the beliefs.
+    assert summed == [2, 3]

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.profiles import slow
 from tests.ready_client import Command
 
 pty = pytest.importorskip("pty", reason="the platform has no pseudo terminals")
@@ -152,8 +153,10 @@ def test_compare_shows_rows_rate_and_time_left(ready, small):
     assert len(json.loads(session.out)["rows"]) == 6
 
 
-@pytest.mark.parametrize("whole_group", [True, False])
-@pytest.mark.parametrize("rows", ["0", "[1-9]"])
+@pytest.mark.parametrize(
+    ("rows", "whole_group"),
+    [("0", True), ("[1-9]", False), slow("0", False), slow("[1-9]", True)],
+)
 def test_ctrl_c_at_the_bar_leaves_a_terminal_in_order(ready, small, whole_group, rows):
     """A terminal sends it to every process of the command, `kill -INT` to the first alone."""
     options = (

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mechdesign.core import integers
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
 
@@ -126,3 +127,43 @@ def test_anything_but_non_negative_integers_is_refused(rows, message):
 def test_rows_without_names_are_counted():
     with pytest.raises(InputError, match=r"row 2: entry 1"):
         IntegerRows.of([[1], [-1]])
+
+
+EQUAL = ((0, 3, 0, 1),) * 5
+
+
+def test_rows_that_are_all_the_same_read_as_any_others() -> None:
+    repeated = IntegerRows.repeated(EQUAL[0], 5)
+    one_by_one = IntegerRows.of(EQUAL)
+    assert repeated == one_by_one == EQUAL
+    assert repeated.has_equal_rows
+    assert one_by_one.has_equal_rows
+    every = (0, 1, 2, 3, 4)
+    assert repeated.columns == (
+        ((), ()),
+        (every, (3,) * 5),
+        ((), ()),
+        (every, (1,) * 5),
+    )
+    assert list(repeated) == list(EQUAL)
+    assert list(repeated.pairs()) == [[1, 3, 3, 1]] * 5
+
+
+@pytest.mark.parametrize(
+    "rows", [((1, 2), (2, 1)), ((1, 0), (0, 1)), ((1, 2), (3, 0)), ((1, 2), (1, 3)), ()]
+)
+def test_other_rows_are_told_apart(rows: tuple[tuple[int, ...], ...]) -> None:
+    assert not IntegerRows.of(rows).has_equal_rows
+    assert list(IntegerRows.of(rows)) == list(rows)
+
+
+@pytest.mark.parametrize("many", [0, 1 << 20])
+def test_weighted_sums_are_exact(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In arrays and in Python's integers, up to the largest entries and weights."""
+    monkeypatch.setattr(integers, "MANY_ENTRIES", many)
+    rows = ((LARGEST_INTEGER, 0, 5), (LARGEST_INTEGER - 1, 7, 0), (1, 0, 0))
+    for weights in ([3, 2**31, 1], [2**40, 1, 0]):
+        sums = [0, 0, 0]
+        for weight, row in zip(weights, rows, strict=True):
+            sums = [sum + weight * entry for sum, entry in zip(sums, row, strict=True)]
+        assert IntegerRows.of(rows).weighted_sums(weights) == sums

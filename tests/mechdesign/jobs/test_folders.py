@@ -571,7 +571,7 @@ def test_files_are_tested_as_one_table(place, shuffle):
 
 def test_an_order_that_goes_on_from_file_to_file_is_refused(place):
     """Every file has the same shares, and too few records for a test of its own."""
-    for day in range(80):
+    for day in range(40):
         folder = Path("days", f"day={day:02}")
         folder.mkdir(parents=True)
         pd.DataFrame({"n": range(6), "job": [*"aabbcc"]}).to_csv(

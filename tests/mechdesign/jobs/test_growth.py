@@ -21,7 +21,7 @@ from mechdesign.release.identified_draws import FirstSymbols, Spellings, new_rec
 from tests.cases.growth import Work, assert_linear
 from tests.cases.released_records import mixing_channel
 
-SIZES = (20_000, 40_000, 80_000)
+SIZES = (10_000, 20_000, 40_000)
 BATCH = 1_000
 
 

@@ -22,6 +22,7 @@ from mechdesign.jobs.release_path import sanitise_path
 from mechdesign.jobs.same_records import SAME_FROM
 from mechdesign.tables.joint import Joint
 from tests.cases.released_records import mixing_channel, people
+from tests.profiles import slow
 
 CHANNEL = mixing_channel()
 SEQUENCE = "the same symbols in the same order have been released through this channel"
@@ -147,7 +148,7 @@ def contents(files: int, *, kinds: int, seed: int):
         yield census.content()
 
 
-@pytest.mark.parametrize("kinds", [300, 2_000, 20_000])
+@pytest.mark.parametrize("kinds", [300, slow(2_000), 20_000])
 def test_a_hundred_coarse_files_are_no_second_draw(kinds):
     samples = []
     together = 0.0

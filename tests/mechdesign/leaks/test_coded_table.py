@@ -526,9 +526,9 @@ def test_the_memory_of_different_rows_does_not_grow(
     tmp_path, held, monkeypatch, person
 ):
     monkeypatch.setattr(csv_blocks, "BLOCK", 1 << 14)
-    monkeypatch.setattr(module, "MOST_CELLS", 40_000)
+    monkeypatch.setattr(module, "MOST_CELLS", 20_000)
     monkeypatch.setattr(learners, "MOST_RECORDS", 500)
-    costs, sizes = [], (10_000, 20_000, 40_000)
+    costs, sizes = [], (5_000, 10_000, 20_000)
     for size in sizes:
         different(tmp_path / "in.csv", size, people=person is not None)
         costs.append(

@@ -26,9 +26,19 @@ def written(path, rows, *, encoding="utf-8", delimiter=",", title=""):
     return path
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "cp1252", "utf-16", "utf-8-sig"])
-@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
-@pytest.mark.parametrize("title", ["", "Survey 2024\n", "# a, b; c\n# d\n\n"])
+def ways_to_write():
+    """Every pair of an encoding and a delimiter has one of the titles; the others are for the slow tests."""
+    encodings = ("utf-8", "cp1252", "utf-16", "utf-8-sig")
+    delimiters = (",", ";", "\t", "|")
+    titles = ("", "Survey 2024\n", "# a, b; c\n# d\n\n")
+    for a, encoding in enumerate(encodings):
+        for b, delimiter in enumerate(delimiters):
+            for c, title in enumerate(titles):
+                marks = [] if (a + b + c) % len(titles) == 0 else [pytest.mark.slow]
+                yield pytest.param(encoding, delimiter, title, marks=marks)
+
+
+@pytest.mark.parametrize(("encoding", "delimiter", "title"), [*ways_to_write()])
 def test_the_file_is_read_by_the_options_that_are_named(
     tmp_path, encoding, delimiter, title
 ):

@@ -26,6 +26,7 @@ from mechdesign.tables.records import Records
 from mechdesign.tables.row_boxes import BoxTree
 from mechdesign.tables.uncovered_values import rare_limit
 from tests.cases.people import people
+from tests.profiles import slow
 
 BUDGET = 0.5
 
@@ -117,7 +118,7 @@ def draws_that_keep_the_promise(population: np.ndarray, draws: int, **options: A
     return kept
 
 
-@pytest.mark.parametrize("rare", [False, True])
+@pytest.mark.parametrize("rare", [False, slow(True)])
 def test_the_promise_holds_for_known_truths(rare: bool) -> None:
     population = truth([0.6, 0.37, 0.03], rare=rare)
     # 11 of 12 or more have a probability of 0.88 even at exactly 95 %; the sets are wider.

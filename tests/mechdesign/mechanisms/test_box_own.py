@@ -23,6 +23,7 @@ from mechdesign.report.first_screen import box_first_screen
 from mechdesign.tables.records import Records
 from mechdesign.tables.row_boxes import Boxes
 from tests.cases.boxes import with_parts
+from tests.cases.people import ADULT
 from tests.mechdesign.mechanisms.test_box_design import sample, truth
 from tests.mechdesign.mechanisms.test_least_cost_population import populations
 from tests.oracles.least_cost import least_cost
@@ -329,27 +330,10 @@ def test_adult_in_many_boxes(cells: int, own: float) -> None:
     folder = os.environ.get("MECHDESIGN_DATA")
     if folder is None:
         pytest.skip("MECHDESIGN_DATA names no folder with the Adult file")
-    names = [
-        "age",
-        "workclass",
-        "fnlwgt",
-        "education",
-        "education-num",
-        "marital-status",
-        "occupation",
-        "relationship",
-        "race",
-        "sex",
-        "capital-gain",
-        "capital-loss",
-        "hours",
-        "country",
-        "income",
-    ]
     frame = pd.read_csv(
         Path(folder) / "adult" / "adult.data",
         header=None,
-        names=names,
+        names=ADULT,
         skipinitialspace=True,
     )
     frame["hours"] = pd.cut(frame["hours"], [0, 20, 34, 39, 40, 49, 59, 99]).astype(str)

@@ -73,7 +73,7 @@ def test_proposals_keep_more_and_name_what_they_merge():
 
 def test_rare_values_are_proposed_to_be_promised_together():
     joint = sampled(shares(rare=0.02), 1500, 2)
-    design = confident(joint)
+    design = confident(joint, gap=0.05)
     proposals = proposed(design)
     # Merging symbols alone gains nothing and is not shown; a reader has chosen against it, too.
     assert proposals.tried == 2

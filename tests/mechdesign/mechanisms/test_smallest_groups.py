@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from mechdesign.core.errors import InputError
 from mechdesign.mechanisms import smallest_groups
 from mechdesign.mechanisms.smallest_groups import default_smallest_group, group_law
+from tests.cases.people import ADULT
 from tests.oracles import groups, merged_rows
 from tests.profiles import scaled, slow
 
@@ -177,29 +178,12 @@ def test_default_with_known_columns():
 
 def adult(columns):
     """Distinct rows of Adult, hours and age in seven bins, and their counts."""
-    names = [
-        "age",
-        "workclass",
-        "fnlwgt",
-        "education",
-        "years",
-        "marital",
-        "occupation",
-        "relationship",
-        "race",
-        "sex",
-        "gain",
-        "loss",
-        "hours",
-        "country",
-        "income",
-    ]
     edges = {"hours": [20, 35, 40, 41, 50, 60], "age": [20, 30, 40, 50, 60, 70]}
     with (Path(DATA) / "adult" / "adult.data").open(encoding="utf-8") as file:
         records = [row for row in csv.reader(file, skipinitialspace=True) if row]
     codes = []
     for column in columns:
-        texts = [record[names.index(column)] for record in records]
+        texts = [record[ADULT.index(column)] for record in records]
         if column in edges:
             values = [
                 np.searchsorted(edges[column], int(t), side="right") for t in texts

@@ -180,6 +180,31 @@ def walk(seconds, symbols, of_symbol):
     return sizes, left[0]
 
 
+def test_first_blocks_are_smaller_where_outputs_have_many_limits():
+    """With 300 secrets a block of 38 symbols takes 1.2 s, and the rest was drawn blindly."""
+    usual = search.SMALLEST_BLOCK
+    assert search.smallest_block(300, 300, math.inf) == usual
+    assert search.smallest_block(300, 300, 20.0) == usual
+    assert search.smallest_block(300, 300, 5.0) == usual // 2
+    assert search.smallest_block(300, 300, 2.0) == search.LEAST_BLOCK
+    assert search.smallest_block(300, 300, 0.0) == search.LEAST_BLOCK
+    assert search.smallest_block(813, 60, 2.0) == usual // 2
+    # Few limits: what takes time is to make the programs, of any size.
+    assert search.smallest_block(50_000, 15, 0.0) == usual
+
+
+def test_the_pace_begins_with_the_smallest_blocks():
+    pace = search.BlockPace(lambda: 1.0, 300, search.LEAST_BLOCK)
+    assert pace.size() == search.LEAST_BLOCK
+    assert not pace.is_short
+    pace.note(9.4, 9, 0.01)
+    # At this speed there is time for larger ones.
+    assert pace.size() == 2 * search.LEAST_BLOCK
+    pace.note(9.4, 9, 0.5)
+    assert pace.size() == search.LEAST_BLOCK
+    assert pace.is_short
+
+
 def test_blocks_are_as_large_as_time_allows():
     """Without a limit the largest from the sixth on, without time the smallest; else in time."""
     least, most = search.SMALLEST_BLOCK, search.LARGEST_BLOCK
