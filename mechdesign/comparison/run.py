@@ -52,6 +52,7 @@ from mechdesign.core.errors import InputError, SolverFailure, require_type
 from mechdesign.core.files import PathLike
 from mechdesign.core.progress import Progress
 from mechdesign.mechanisms import OBJECTIVES
+from mechdesign.mechanisms.classes import refuse_identifier
 from mechdesign.mechanisms.least_cost_objective import DISTANCE, INFORMATION
 from mechdesign.mechanisms.merged_sets import Risk
 from mechdesign.mechanisms.optimal import OPTIMAL
@@ -254,6 +255,11 @@ def compare(
             )
         useful = (*beside, *released)
     joint = _table_of(joint, sensitive, useful)
+    if release is None:
+        # Each budget would take minutes, for curves of a column that `design` refuses.
+        refuse_identifier(
+            joint.useful.columns, len(joint.useful), joint.records, insist=""
+        )
     if average is not None:
         _refuse_others(arguments, OF_AVERAGES)
         rows, messages = average_rows(joint, average, gap=gap, time_limit=time_limit)

@@ -209,7 +209,8 @@ class Comparison:
         chance = 1.0 - unique ** (self.others_below / self.below)
         known = 0.0
         if chance < 1.0:
-            known = (self.share - chance) / (1.0 - chance) - error
+            # The nearer chance comes to finding all, the more an error in the share counts.
+            known = (self.share - error - chance) / (1.0 - chance)
         in_one = self._share_of(self._in_one_group()) - error
         return max(single, known, in_one)
 

@@ -156,6 +156,7 @@ def line_breaks(text: bytes) -> int:
 
 CR = 13
 BACKSLASH = 92
+BLANKS = b" \t"
 """The byte of a carriage return."""
 
 Mask = NDArray[np.bool_]
@@ -175,6 +176,12 @@ LARGEST_BLOCK = 1 << 23
 
 HEADER = 1 << 16
 """Bytes read for the header. They are split once more for the records."""
+
+MOST_BLANKS = 100
+"""Bytes behind a closing quote that are looked at."""
+
+NO_BLANKS = "take the blanks between delimiters and quotes out of the file"
+"""The remedy for `"a", "b"`, which other programs read as two cells without blanks."""
 
 LONGEST = 1 << 24
 """Most bytes of a record (16 MB): an unclosed quote must not fill the memory."""
@@ -398,10 +405,14 @@ class Blocks:
                 before = text[: rows.misquoted]
                 # The quote is the last byte.
                 escaped = before[-2:-1] == bytes((BACKSLASH,))
+                remedy = "a quote within a cell is written twice"
+                if self._is_blank_end(text[rows.misquoted :][:MOST_BLANKS]):
+                    remedy = NO_BLANKS
+                elif escaped:
+                    remedy += ", not behind a backslash"
                 raise self._fault(
                     before,
-                    f"not a CSV row ({delimiter} expected after the closing quote); a quote "
-                    f"within a cell is written twice{', not behind a backslash' * escaped}",
+                    f"not a CSV row ({delimiter} expected after the closing quote); {remedy}",
                 )
             if len(rows) or self._ended:
                 break
@@ -482,6 +493,8 @@ class Blocks:
                         f"; a {self._options.delimiter!r} within a cell is put in quotes, not "
                         "behind a backslash"
                     )
+                elif cells > width and self._has_blank_before_quote(row):
+                    hint = f"; a quote behind a blank opens no cell: {NO_BLANKS}"
                 if not hint and cells < width:
                     hint = "; write all cells of a row, empty ones too, or take the row away"
                 elif not hint:
@@ -499,6 +512,24 @@ class Blocks:
             before = text[: int(rows.starts[filled])]
             self._blank_line = self._line + line_breaks(before)
         return filled
+
+    def _has_blank_before_quote(self, row: bytes) -> bool:
+        """Whether a cell of a row begins with a blank and then a quote."""
+        if self._quote is None:
+            return False
+        quote = bytes((self._quote,))
+        for cell in row.split(bytes((self._delimiter,))):
+            inner = cell.lstrip(BLANKS)
+            if inner != cell and inner.startswith(quote):
+                return True
+        return False
+
+    def _is_blank_end(self, behind: bytes) -> bool:
+        """Whether what is behind a closing quote is blanks up to the end of the cell."""
+        ends = (bytes((self._delimiter,)), b"\n", b"\r")
+        inner = behind.lstrip(BLANKS)
+        # More of the cell may not have been read yet.
+        return inner != behind and (not inner or inner.startswith(ends))
 
     def _misfit(self, text: bytes, rows: Rows, widths: Positions) -> str:
         """What rows are that do not fit the header, where it can be seen; otherwise empty."""

@@ -162,6 +162,10 @@ def forget_state(path: PathLike) -> None:
     if _held is None:
         return
     written = Path(os.path.abspath(path))
+    _held.states.pop(os.fspath(written), None)
+    # A folder of many files is written file by file: only the folder itself has others in it.
+    if not written.is_dir():
+        return
     for place in [*_held.states]:
         if Path(place).is_relative_to(written):
             del _held.states[place]

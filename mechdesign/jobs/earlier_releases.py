@@ -66,7 +66,7 @@ from mechdesign.jobs.joint_budget import (
     joint_budget,
     local_budget,
 )
-from mechdesign.jobs.ledger import FINISHING, Drawn, Entry, Use
+from mechdesign.jobs.ledger import FINISHING, Drawn, Entry, Ledger, Use
 from mechdesign.jobs.people_nights import EarlierNights
 from mechdesign.jobs.same_records import SAME_FROM, is_same, releases_of
 from mechdesign.release.drawing import Release
@@ -434,6 +434,7 @@ class EarlierReleases:
 
 def find_earlier_releases(
     db: Connection,
+    ledger: Ledger,
     entries: Sequence[Entry],
     choice: DrawChoice,
     drawn: Sequence[Drawn],
@@ -443,8 +444,8 @@ def find_earlier_releases(
 
     Parameters
     ----------
-    db : Connection
-        The ledger, for the samples of its data sets.
+    db, ledger
+        A transaction of the ledger, for the samples of its data sets.
     entries : sequence of Entry
         All releases in the ledger, in their order.
     choice : DrawChoice
@@ -466,7 +467,7 @@ def find_earlier_releases(
         related.add(entry, by_channel)
 
     # Other keys for the same records are a second draw of them.
-    foreign = releases_of(db, related.foreign, content, file)
+    foreign = releases_of(db, ledger, related.foreign, content, file)
     runs = [*related.redrawn]
     if foreign.share >= SAME_FROM:
         # A release that repeats this job's own draw adds none, whoever else released the records.
@@ -481,7 +482,7 @@ def find_earlier_releases(
     draws = count_other_draws(runs, by_channel)
 
     # Other channels have other random numbers, and need no other draw to tell more together.
-    others = releases_of(db, related.others, content, file)
+    others = releases_of(db, ledger, related.others, content, file)
     beside: list[Entry] = []
     if others.share >= SAME_FROM:
         beside = others.entries

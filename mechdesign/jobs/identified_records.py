@@ -76,7 +76,7 @@ from mechdesign.jobs.earlier_releases import (
     renamed_records_refusal,
     second_draw_refusal,
 )
-from mechdesign.jobs.ledger import Drawn, Entry, Ledger
+from mechdesign.jobs.ledger import Drawn, Entry, Ledger, name_of_bare
 from mechdesign.jobs.same_records import SAME_FROM, SHARE_ERROR, is_same, releases_of
 from mechdesign.release.drawing import Release
 from mechdesign.release.draws import Key
@@ -146,7 +146,7 @@ class IdentifiedRecords:
             # Releases with another draw are no second use of this one.
             if (old.job, old.draw) == (self.drawn.job, self.drawn.draw):
                 earlier.append(entry)
-        same = releases_of(db, earlier, content, choice.file)
+        same = releases_of(db, self.ledger, earlier, content, choice.file)
         # Where identifiers were forgotten, those that are left would count too few records.
         if not same.entries or self.release.seen.full:
             return
@@ -238,7 +238,7 @@ class ReleaseAtHand:
     content: Content
     file: str | None
 
-    def may_renew(self, db: Connection, entry: Entry) -> bool:
+    def may_renew(self, db: Connection, ledger: Ledger, entry: Entry) -> bool:
         """Whether these records may have been in an earlier release under other identifiers.
 
         Not if that release used another channel, if both know records by row number, or if it has
@@ -254,7 +254,8 @@ class ReleaseAtHand:
         if is_further_draw:
             # The user asked for a second draw of the records that this release has with their
             # identifiers of now, so these identifiers are not new.
-            return not releases_of(db, [entry], self.content, self.file).entries
+            same = releases_of(db, ledger, [entry], self.content, self.file)
+            return not same.entries
         return True
 
     def repeats(self, entries: Sequence[Entry]) -> bool:
@@ -295,8 +296,11 @@ def notices_of_renewed(
         return ()
     certain: list[tuple[Entry, Likeness]] = []
     notable: list[Entry] = []
+    candidates = ledger.memory(db).alike_bare(new)
     for entry in entries:
-        if not at_hand.may_renew(db, entry):
+        if name_of_bare(entry) not in candidates:
+            continue
+        if not at_hand.may_renew(db, ledger, entry):
             continue
         stored = ledger.bare(db, entry)
         # A release on a cluster, or of an earlier version, left none.

@@ -312,7 +312,9 @@ class Job:
         """The earlier releases of these records, in the transaction of `db`; refuses a second
         draw.
         """
-        earlier = find_earlier_releases(db, entries, self._choice, self.drawn, content)
+        earlier = find_earlier_releases(
+            db, self.ledger, entries, self._choice, self.drawn, content
+        )
         earlier = counted(earlier, self._channels)
         if self._people is None:
             return earlier

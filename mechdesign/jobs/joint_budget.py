@@ -398,6 +398,6 @@ def enter_counted(
     )
     # In one transaction, so that two processes at once each count the other or come after it.
     with ledger.changing() as db:
-        earlier = releases_of(db, ledger.releases(db), content, None).entries
+        earlier = releases_of(db, ledger, ledger.releases(db), content, None).entries
         ledger.enter(db, entry, content)
     return column_totals([*earlier, entry])[column]

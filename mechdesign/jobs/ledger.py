@@ -49,9 +49,8 @@ from __future__ import annotations
 import os
 import secrets
 import sqlite3
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
-from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from sqlite3 import Connection
@@ -59,6 +58,7 @@ from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import AliasChoices, Field
 
 from mechdesign.core.documents import Digest, Record
@@ -68,7 +68,13 @@ from mechdesign.core.integers import Integers
 from mechdesign.formats.census import Content, Hashes
 from mechdesign.formats.digests import RowHasher
 from mechdesign.jobs.keys import key_of_draw
-from mechdesign.jobs.ledger_file import NAME, LedgerFile, refuse_lone_key
+from mechdesign.jobs.ledger_file import (
+    NAME,
+    LedgerFile,
+    MarkedChanges,
+    refuse_lone_key,
+)
+from mechdesign.jobs.ledger_memory import BARE, COLUMN, LedgerMemory
 from mechdesign.release.draws import Key
 
 # ------------------------------------------------------------------------------ entries
@@ -175,17 +181,18 @@ class Entry(Record):
         return [(drawn.use, drawn.job, drawn.draw) for drawn in self.drawn]
 
 
-# Cached, because a release of a folder looks at all earlier releases several times for each file.
-@lru_cache(maxsize=4_096)
-def _entry_of(text: str) -> Entry:
-    """An entry as the ledger stores it; nobody changes one."""
-    return Entry.model_validate_json(text)
-
-
 # ------------------------------------------------------------------------------- ledger
 
 PEOPLE = "people"
 """Under which job the table `known` has the people of a release."""
+
+KNOWN_PART = 1 << 16
+"""Fewest records in a pair of arrays of `Ledger.known`, but for the last one."""
+
+SHORT_PART = 1 << 10
+"""Most records of one call of `Ledger.remember` whose symbols stay in memory: of long ones reading
+them costs more than what is done for each call.
+"""
 
 HASH_BYTES = 8
 """Bytes of the hash of a record."""
@@ -206,6 +213,22 @@ class Ledger(LedgerFile):
     def __init__(self, path: PathLike | None = None, *, key: Key | None = None) -> None:
         super().__init__(path, key=key)
         self.hasher = RowHasher(self.key.derived("ledger", "records").secret)
+        self._memory = LedgerMemory(Entry.model_validate_json)
+        self._deciphered: dict[bytes, NDArray[np.int32]] = {}
+        """Symbols of `known` by their nonces, each of which is used once."""
+
+    def _follow(self, changes: MarkedChanges) -> None:
+        self._memory.take_over(changes)
+
+    def memory(self, db: sqlite3.Connection) -> LedgerMemory[Entry]:
+        """All releases, and what finds those that have something in common with others."""
+        if self._changes is not None and self._changes.rows:
+            # What was changed in a transaction that is going on may still be undone.
+            memory = LedgerMemory(Entry.model_validate_json)
+            memory.load(db)
+            return memory
+        self._memory.refresh(db)
+        return self._memory
 
     def file_hash(self, sha256: str, reading: str = "") -> str:
         """The name of a data set in the ledger: a hash of its bytes and of how they are read.
@@ -218,22 +241,17 @@ class Ledger(LedgerFile):
         """The key of a draw."""
         return key_of_draw(self.key.derived("job", drawn.job), drawn.draw)
 
-    @staticmethod
-    def releases(db: sqlite3.Connection) -> list[Entry]:
+    def releases(self, db: sqlite3.Connection) -> list[Entry]:
         """All releases in their order."""
         # By number, the order of the transactions: a run that began later may be entered first.
-        rows = db.execute("SELECT entry FROM releases ORDER BY number")
-        return [_entry_of(text) for (text,) in rows]
+        return [*self.memory(db).entries.values()]
 
     def last_of(self, db: sqlite3.Connection, target: str) -> Entry | None:
         """The latest release to a place."""
-        row = db.execute(
-            "SELECT entry FROM releases WHERE target = ? ORDER BY number DESC LIMIT 1",
-            (target,),
-        ).fetchone()
-        if row is None:
-            return None
-        return Entry.model_validate_json(row[0])
+        for entry in reversed(self.memory(db).entries.values()):
+            if entry.target == target:
+                return entry
+        return None
 
     def enter(
         self, db: sqlite3.Connection, entry: Entry, content: Content | None = None
@@ -260,9 +278,9 @@ class Ledger(LedgerFile):
         """
         db.execute("DELETE FROM releases WHERE id = ?", (entry.id,))
         db.execute("DELETE FROM known WHERE release = ?", (entry.id,))
-        db.execute("DELETE FROM samples WHERE unordered = ?", (_bare_of(entry),))
+        db.execute("DELETE FROM samples WHERE unordered = ?", (name_of_bare(entry),))
         for drawn in entry.drawn:
-            name = _column_of(entry, drawn.use.channel)
+            name = name_of_column(entry, drawn.use.channel)
             db.execute("DELETE FROM samples WHERE unordered = ?", (name,))
 
     def take_over(self, db: sqlite3.Connection, old: Entry, new: Entry) -> None:
@@ -271,13 +289,13 @@ class Ledger(LedgerFile):
         db.execute("UPDATE known SET release = ? WHERE release = ?", (new.id, old.id))
         db.execute("DELETE FROM releases WHERE id = ?", (old.id,))
 
-    @staticmethod
     def known(
-        db: sqlite3.Connection, drawn: Drawn, key: Key
+        self, db: sqlite3.Connection, drawn: Drawn, key: Key
     ) -> list[tuple[Hashes, Integers]]:
-        """Hashes of the records that a draw was used on, sorted, and the symbols that they had.
+        """Hashes of the records that a draw was used on, and the symbols that they had.
 
-        There is one pair of arrays for each call of `remember`, in the order of the calls.
+        They come in pairs of arrays, in the order of the calls of `remember`. What a call gave is
+        sorted by hash, and stands beside that of others where it is short.
         """
         rows = db.execute(
             "SELECT nonce, records, symbols FROM known WHERE job = ? AND channel = ? AND draw = ? "
@@ -285,10 +303,24 @@ class Ledger(LedgerFile):
             (drawn.job, drawn.use.channel, drawn.draw),
         )
         known: list[tuple[Hashes, Integers]] = []
+        hashes: list[Hashes] = []
+        codes: list[NDArray[np.int32]] = []
+        size = 0
         for nonce, records, symbols in rows:
-            hashes = np.frombuffer(records, "<u8")
-            codes = np.frombuffer(_ciphered(key, nonce, symbols), "<i4")
-            known.append((hashes, codes.astype(np.int64)))
+            plain = self._deciphered.get(nonce)
+            if plain is None:
+                plain = np.frombuffer(_ciphered(key, nonce, symbols), "<i4")
+            # A folder of many files asks for all of them once more for each file.
+            if len(plain) <= SHORT_PART:
+                self._deciphered[nonce] = plain
+            hashes.append(np.frombuffer(records, "<u8"))
+            codes.append(plain)
+            size += len(plain)
+            if size >= KNOWN_PART:
+                known.append((np.concatenate(hashes), _together(codes)))
+                hashes, codes, size = [], [], 0
+        if hashes:
+            known.append((np.concatenate(hashes), _together(codes)))
         return known
 
     @staticmethod
@@ -410,14 +442,14 @@ class Ledger(LedgerFile):
     def remember_bare(db: sqlite3.Connection, entry: Entry, bare: bytes) -> None:
         """Keep what is known of the records of a release without their identifiers."""
         db.execute(
-            "INSERT OR REPLACE INTO samples VALUES (?, ?)", (_bare_of(entry), bare)
+            "INSERT OR REPLACE INTO samples VALUES (?, ?)", (name_of_bare(entry), bare)
         )
 
     @staticmethod
     def bare(db: sqlite3.Connection, entry: Entry) -> bytes | None:
         """What `remember_bare` kept; None of a release of an earlier version, or on a cluster."""
         row = db.execute(
-            "SELECT sample FROM samples WHERE unordered = ?", (_bare_of(entry),)
+            "SELECT sample FROM samples WHERE unordered = ?", (name_of_bare(entry),)
         ).fetchone()
         return None if row is None else row[0]
 
@@ -428,7 +460,7 @@ class Ledger(LedgerFile):
         """Keep what is known of the symbols that a channel has released."""
         db.execute(
             "INSERT OR REPLACE INTO samples VALUES (?, ?)",
-            (_column_of(entry, channel), column),
+            (name_of_column(entry, channel), column),
         )
 
     @staticmethod
@@ -438,24 +470,29 @@ class Ledger(LedgerFile):
         """
         row = db.execute(
             "SELECT sample FROM samples WHERE unordered = ?",
-            (_column_of(entry, channel),),
+            (name_of_column(entry, channel),),
         ).fetchone()
         return None if row is None else row[0]
 
 
-def _column_of(entry: Entry, channel: str) -> str:
+def name_of_column(entry: Entry, channel: str) -> str:
     """Under which name the table `samples` has the symbols that a channel has released."""
-    return f"column {entry.id} {channel}"
+    return f"{COLUMN}{entry.id} {channel}"
 
 
-def _bare_of(entry: Entry) -> str:
+def name_of_bare(entry: Entry) -> str:
     """Under which name the table `samples` has the records of a release without identifiers."""
-    return f"bare {entry.id}"
+    return f"{BARE}{entry.id}"
 
 
 def _spellings_of(drawn: Drawn) -> str:
     """Under which job the table `known` has the spellings of the identifiers of a draw."""
     return f"spellings {drawn.job}"
+
+
+def _together(parts: Sequence[NDArray[np.int32]]) -> Integers:
+    """Symbols of several calls of `Ledger.remember`."""
+    return np.concatenate(parts).astype(np.int64)
 
 
 def _ciphered(key: Key, nonce: bytes, text: bytes) -> bytes:

@@ -127,6 +127,8 @@ class LedgerFile:
             )
         self.key_path = self.path.with_name(self.path.name + ".key")
         self._external_key = key
+        self._changes: MarkedChanges | None = None
+        """Those of the transaction that is going on."""
         try:
             self._create_file()
         except OSError as error:
@@ -148,9 +150,17 @@ class LedgerFile:
             # roll back.
             with on_failure(db.rollback):
                 changes = MarkedChanges(db, self.key)
-                yield db
+                self._changes = changes
+                try:
+                    yield db
+                finally:
+                    self._changes = None
                 changes.enter()
                 db.execute("COMMIT")
+            self._follow(changes)
+
+    def _follow(self, changes: MarkedChanges) -> None:
+        """Called with the changes of a transaction that is on disk."""
 
     @contextmanager
     def reading(self) -> Generator[sqlite3.Connection]:
@@ -210,9 +220,9 @@ class LedgerFile:
                 return None
             # In one transaction, or another process could change the rows in between.
             db.execute("BEGIN")
-            mark = db.execute(SELECT_MARK).fetchone()
+            mark = mark_in(db)
             # A ledger of an earlier version has none.
-            if mark is not None and mark[0] != mark_of(db, key):
+            if mark is not None and mark != mark_of(db, key):
                 raise self._damaged("its content does not fit its mark")
         return key
 
@@ -424,12 +434,21 @@ COLUMNS = {
 }
 """The marked tables, with their columns."""
 
+REMEMBERED = ("releases", "samples")
+"""The tables of which a process remembers the rows (`ledger_memory`)."""
+
 MODULUS = 2**256
 
 MARK = "mark"
 """In the place of a job in the table `keys`: the row that has the mark."""
 
 SELECT_MARK = "SELECT fingerprint FROM keys WHERE job = 'mark'"
+
+
+def mark_in(db: sqlite3.Connection) -> str | None:
+    """The mark that a ledger carries; None in a ledger of an earlier version."""
+    row = db.execute(SELECT_MARK).fetchone()
+    return None if row is None else row[0]
 
 
 def mark_of(db: sqlite3.Connection, key: Key) -> str:
@@ -452,15 +471,23 @@ class MarkedChanges:
         Within a transaction.
     key : Key
         The key of the ledger.
+
+    Attributes
+    ----------
+    before, after : str
+        The mark before the transaction, and the one that `enter` has written.
+    rows : list
+        The rows of the tables `REMEMBERED` that came (True) or went, in their order.
     """
 
     def __init__(self, db: sqlite3.Connection, key: Key) -> None:
         self._db = db
         self._secret = _secret(key)
         self._difference = 0
-        row = db.execute(SELECT_MARK).fetchone()
         # A ledger of an earlier version gets its mark with its next change.
-        self._before = int(row[0] if row else mark_of(db, key), 16)
+        self.before = mark_in(db) or mark_of(db, key)
+        self.after = self.before
+        self.rows: list[tuple[bool, str, tuple[Any, ...]]] = []
         db.create_function("mechdesign_came", -1, self._came)
         db.create_function("mechdesign_went", -1, self._went)
         # A row that is replaced goes, too.
@@ -470,8 +497,10 @@ class MarkedChanges:
 
     def enter(self) -> None:
         """Write the new mark."""
-        text = _text(self._before + self._difference)
-        self._db.execute("INSERT OR REPLACE INTO keys VALUES (?, '', ?)", (MARK, text))
+        self.after = _text(int(self.before, 16) + self._difference)
+        self._db.execute(
+            "INSERT OR REPLACE INTO keys VALUES (?, '', ?)", (MARK, self.after)
+        )
 
     def _add_triggers(self, table: str, columns: tuple[str, ...]) -> None:
         """Tell Python of every row of a table that comes or goes in this connection."""
@@ -488,9 +517,15 @@ class MarkedChanges:
 
     def _came(self, table: str, *row: Any) -> None:
         self._difference += _hash_of(self._secret, table, row)
+        self._keep(True, table, row)
 
     def _went(self, table: str, *row: Any) -> None:
         self._difference -= _hash_of(self._secret, table, row)
+        self._keep(False, table, row)
+
+    def _keep(self, has_come: bool, table: str, row: tuple[Any, ...]) -> None:
+        if table in REMEMBERED:
+            self.rows.append((has_come, table, row))
 
 
 def _secret(key: Key) -> bytes:

@@ -284,7 +284,7 @@ def history_of(
         guarded.check()
         file = ledger.file_hash(guarded.sha256, canonical(reading.record()))
     with ledger.reading() as db:
-        shared = releases_of(db, entries, content, file)
+        shared = releases_of(db, ledger, entries, content, file)
         renamed = _renamed(db, ledger, entries, bare)
         share = max(shared.share, renamed.share)
         sharing = {entry.id for entry in (*shared.entries, *renamed.entries)}

@@ -49,7 +49,7 @@ from mechdesign.jobs.bare_records import (
     CodedCensus,
     likeness,
 )
-from mechdesign.jobs.ledger import Drawn, Entry, Ledger
+from mechdesign.jobs.ledger import Drawn, Entry, Ledger, name_of_column
 from mechdesign.release.drawing import Release
 
 SAME_FROM = 0.5
@@ -83,14 +83,18 @@ def is_same(entry: Entry, content: Content, file: str | None) -> bool:
 
 
 def releases_of(
-    db: Connection, entries: Sequence[Entry], content: Content, file: str | None
+    db: Connection,
+    ledger: Ledger,
+    entries: Sequence[Entry],
+    content: Content,
+    file: str | None,
 ) -> SharedReleases:
     """Those of some releases that were of all or some of these records.
 
     Parameters
     ----------
-    db : Connection
-        The ledger, for the samples.
+    db, ledger
+        A transaction of the ledger, for the samples.
     entries : sequence of Entry
         Releases in it.
     content : Content
@@ -99,10 +103,11 @@ def releases_of(
         The hash of their bytes.
     """
     equal = {entry.id for entry in entries if is_same(entry, content, file)}
+    candidates = ledger.memory(db).sharing(content)
     samples: dict[str, bytes] = {}
     for entry in entries:
-        if entry.unordered is not None and entry.unordered not in samples:
-            samples[entry.unordered] = Ledger.sample(db, entry.unordered)
+        if entry.unordered in candidates and entry.unordered not in samples:
+            samples[entry.unordered] = ledger.sample(db, entry.unordered)
     # The samples that share a record at all: equal data sets have one sample, looked at once.
     sharing = {
         name for name, sample in samples.items() if content.share_in([sample]) > 0
@@ -204,24 +209,38 @@ def same_columns(
     notable: list[Entry] = []
     if not new.records:
         return SameColumns()
+    channel = drawn.use.channel
+    verdicts = _verdicts(db, ledger, channel, new)
+    if not verdicts:
+        return SameColumns()
     for entry in ledger.releases(db):
-        old = entry.of(drawn.use.channel)
-        if old is None:
+        verdict = verdicts.get(name_of_column(entry, channel))
+        old = entry.of(channel)
+        if verdict is None or old is None:
             continue
         # A further draw of the same job was asked for, and the same one is no further draw.
         if old.job == drawn.job and (old.draw != drawn.draw or not identity):
             continue
-        stored = ledger.column(db, entry, drawn.use.channel)
-        if stored is None:
-            continue
-        match how_alike(new, unpacked(stored)):
-            case "certain":
-                certain.append(entry)
-            case "notable":
-                notable.append(entry)
-            case _:
-                pass
+        if verdict == "certain":
+            certain.append(entry)
+        else:
+            notable.append(entry)
     return SameColumns(tuple(certain), tuple(notable))
+
+
+def _verdicts(
+    db: Connection, ledger: Ledger, channel: str, new: BareContent
+) -> dict[str, str]:
+    """How much a column is like those that the channel released before, by their names; those that
+    are different are left out.
+    """
+    verdicts: dict[str, str] = {}
+    # Equal ones stand together, and are compared once.
+    for names in ledger.memory(db).alike_columns(channel, new):
+        verdict = how_alike(new, unpacked(ledger.sample(db, names[0])))
+        if verdict != "different":
+            verdicts |= dict.fromkeys(names, verdict)
+    return verdicts
 
 
 def how_alike(new: BareContent, old: BareContent) -> str:

@@ -333,9 +333,21 @@ def _header_symptoms(columns: Sequence[CodedColumn]) -> list[Symptom]:
 
 
 def _quote_symptoms(columns: Sequence[CodedColumn], width: int) -> list[Symptom]:
-    """Columns with a cell that holds whole records: a quote opens there and closes far below."""
+    """Columns whose quotes are a part of the values, and columns with a cell that holds whole
+    records, where a quote opens that is closed far below.
+    """
     found: list[Symptom] = []
     for column in columns:
+        if column.values and all(_is_quoted(value) for value in column.values):
+            found.append(
+                Symptom(
+                    "quote",
+                    column.name,
+                    f"the values of {seen(column.name)} have quotes around them, as where a blank "
+                    "stands before an opening quote",
+                    "take the blanks between delimiters and quotes out of the file",
+                )
+            )
         lines = max(
             (records_inside(value, width, _DELIMITERS) for value in column.values),
             default=0,
@@ -350,6 +362,12 @@ def _quote_symptoms(columns: Sequence[CodedColumn], width: int) -> list[Symptom]
                 )
             )
     return found
+
+
+def _is_quoted(value: str) -> bool:
+    """Whether a value stands between two quotes, but for blanks."""
+    inner = value.strip()
+    return len(inner) > 1 and inner[0] == inner[-1] == '"'
 
 
 def _days_symptoms(columns: Sequence[CodedColumn]) -> list[Symptom]:

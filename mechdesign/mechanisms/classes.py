@@ -73,11 +73,16 @@ def all_but_identifies(symbols: int, records: int) -> bool:
 
 
 def refuse_identifier(
-    columns: Sequence[str], symbols: int, records: int | None
+    columns: Sequence[str],
+    symbols: int,
+    records: int | None,
+    *,
+    insist: str = ", or insist (--allow-identifier)",
 ) -> None:
     """Raise InputError for useful columns with nearly as many symbols as records.
 
-    `records` is None for tables without records, of weights or probabilities.
+    `records` is None for tables without records, of weights or probabilities. `insist` says how to
+    use such a column nevertheless.
     """
     if records is None or not all_but_identifies(symbols, records):
         return
@@ -86,7 +91,7 @@ def refuse_identifier(
         f"the useful column {name} has {symbols:,} symbols in {records:,} records, so "
         "it all but identifies them and the channel would list them; group its values "
         "(--bin for numbers, dates and times), choose another column "
-        "(--leave-out, where all are released), or insist (--allow-identifier)"
+        f"(--leave-out, where all are released){insist}"
     )
 
 

@@ -122,16 +122,27 @@ def peak_of(function: Callable[[], object]) -> int:
     return peak
 
 
-def cost_of(function: Callable[[], object]) -> Cost:
-    """Run a function twice, once for its memory: counting calls takes memory, too."""
-    peak = peak_of(function)
-    work = Work()
+def calls_of(function: Callable[[], object]) -> int:
+    """Run a function; how many functions were called and left."""
     calls = 0
 
     def count(*_: object) -> None:
         nonlocal calls
         calls += 1
 
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        function()
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
+def cost_of(function: Callable[[], object]) -> Cost:
+    """Run a function twice, once for its memory: counting calls takes memory, too."""
+    peak = peak_of(function)
+    work = Work()
     with pytest.MonkeyPatch.context() as patch:
         loaded = [
             module
@@ -139,10 +150,5 @@ def cost_of(function: Callable[[], object]) -> Cost:
             if name.startswith("mechdesign.") and getattr(module, "np", None) is np
         ]
         work.watch(patch, *loaded)
-        before = sys.getprofile()
-        sys.setprofile(count)
-        try:
-            function()
-        finally:
-            sys.setprofile(before)
+        calls = calls_of(function)
     return Cost(calls, work.elements, peak)

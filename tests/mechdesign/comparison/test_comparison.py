@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import mechdesign as md
@@ -347,3 +348,18 @@ def test_a_response_of_a_larger_budget_never_keeps_less(small):
     assert [row.epsilon for row in risen] == [0.5, 1.0, 2.0]
     assert risen[1].max_log_lift == 0.2
     assert all(before.nmi <= after.nmi for before, after in pairwise(rows))
+
+
+@pytest.mark.parametrize(
+    "ways", [{}, {"average": "mi"}, {"task": "sec", "epsilons": [1.0]}]
+)
+def test_a_column_that_identifies_records_is_refused(ways):
+    """`design` refuses it; curves of 6,000 symbols take minutes for each budget."""
+    ids = [f"p{i:04}" for i in range(1_000)]
+    frame = pd.DataFrame({"id": ids, "sec": ["y", "n"] * 500})
+    with pytest.raises(
+        md.InputError, match="useful column 'id' has 1,000 symbols"
+    ) as caught:
+        md.compare(frame, sensitive="sec", useful="id", **ways)
+    # There is no way to insist.
+    assert "insist" not in str(caught.value)

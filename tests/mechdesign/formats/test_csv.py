@@ -292,7 +292,21 @@ REFUSED = [
     ),
     (
         b'a,b\n1,2\n3,"4" \n',
-        r"line 3: not a CSV row \(',' expected after the closing quote\)",
+        r"line 3: not a CSV row \(',' expected after the closing quote\); take the blanks between",
+    ),
+    (
+        b'a,b\n"3" ,"4"\n',
+        r"line 2: not a CSV row .* take the blanks between delimiters and quotes out",
+    ),
+    (
+        b'a, b\n1, "Lee, Ann"\n',
+        r"line 2: the row has 3 cell\(s\) where the header has 2; a quote behind a blank opens no "
+        "cell: take the blanks between delimiters and quotes out of the file",
+    ),
+    (
+        b'a,b\n1,2\n3,4,"5"\n',
+        r"line 3: the row has 3 cell\(s\) where the header has 2; a ',' within a cell is put in "
+        "quotes$",
     ),
     (
         b'a,b\n"x"y,2\n',

@@ -12,8 +12,10 @@ import pytest
 
 from mechdesign.core import files as nameless
 from mechdesign.core.errors import FileError, InputError
+from mechdesign.formats import inputs
 from mechdesign.formats.inputs import GuardedInput
 from mechdesign.formats.urls import BLOCK
+from tests.cases.growth import calls_of
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX pipes and links")
 
@@ -237,3 +239,23 @@ def test_a_standard_input_that_is_closed(monkeypatch):
         InputError, match="standard input is closed; open it, or name a file"
     ):
         GuardedInput("-")
+
+
+def test_a_file_that_was_written_costs_the_same_among_many(tmp_path):
+    """A folder of many files is written file by file, and each is forgotten by its name."""
+    written = tmp_path / "out.csv"
+    written.write_text("a\n1\n")
+    calls = []
+    with inputs.inputs_held():
+        for size in (100, 1_000):
+            for number in range(size):
+                inputs._held.states[f"/data/{number}.csv"] = (1,)
+            inputs._held.states[str(written)] = (1,)
+            calls.append(calls_of(lambda: inputs.forget_state(written)))
+            assert str(written) not in inputs._held.states
+        assert len(inputs._held.states) == 1_000
+        # Of a folder all files are forgotten.
+        inputs._held.states[str(written)] = (1,)
+        inputs.forget_state(tmp_path)
+        assert str(written) not in inputs._held.states
+    assert calls[1] == calls[0]

@@ -12,6 +12,7 @@ from mechdesign.formats import spellings
 from mechdesign.formats.spellings import plain_spelling
 from mechdesign.jobs.identified_records import IdentifiedRecords
 from mechdesign.jobs.ledger import Ledger
+from mechdesign.jobs.ledger_memory import LedgerMemory
 from mechdesign.jobs.past_releases import history_of
 from mechdesign.jobs.release_file import sanitise_file
 from tests.cases.released_records import mixing_channel
@@ -149,6 +150,7 @@ def test_two_draws_of_an_earlier_version_are_not_counted_as_one(tmp_path, monkey
         patch.setattr(IdentifiedRecords, "refuse_renamed", accepted)
         patch.setattr(Ledger, "bare", accepted)
         patch.setattr(Ledger, "column", accepted)
+        patch.setattr(LedgerMemory, "alike_columns", lambda *_: [])
         released(tmp_path, PADDED, "1.csv")
         assert "the one draw" in history_of(ledger, tmp_path / "in.csv").sentence
         released(tmp_path, PADDED, "1.csv", jobs=JOBS)

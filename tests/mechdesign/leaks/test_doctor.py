@@ -169,6 +169,19 @@ def test_records_within_quotes_are_noted(tmp_path, delimiter, closed, is_noted):
         assert "--quote none" in note.option
 
 
+@pytest.mark.parametrize("trim", [False, True])
+def test_quotes_behind_blanks_are_noted(tmp_path, trim):
+    """`1, "x"` gives a cell that has its quotes."""
+    rows = [f'{"abc"[k % 3]}, "{"uv"[k % 2]}","{"xy"[k % 2]}"' for k in range(40)]
+    (tmp_path / "in.csv").write_text("\n".join(["a,b,c", *rows, ""]), encoding="utf-8")
+    form = CellForm(trim=trim)
+    assessment = md.assess(tmp_path / "in.csv", sensitive="a", form=form)
+    notes = [note for note in assessment.symptoms if note.kind == "quote"]
+    assert [note.column for note in notes] == ["b"]
+    assert "'b' have quotes around them" in notes[0].text
+    assert "take the blanks" in notes[0].option
+
+
 def test_lines_of_a_text_are_no_records():
     notes = ["one\ntwo\nthree\nfour\nfive", "yes, no\nno\nyes, yes\nno\nno"] * 20
     table = pytest.importorskip("pyarrow").table(people(job=notes))

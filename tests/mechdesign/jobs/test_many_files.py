@@ -1,0 +1,255 @@
+"""A file of a large folder costs what it holds, however many files were released before it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mechdesign.core.documents import canonical
+from mechdesign.formats.census import Census
+from mechdesign.jobs.bare_records import BareCensus, likeness
+from mechdesign.jobs.ledger import Drawn, Entry, Ledger, Use
+from mechdesign.jobs.ledger_memory import LedgerMemory
+from mechdesign.jobs.release_file import sanitise_file
+from mechdesign.jobs.same_records import SAME_FROM, how_alike, packed
+from mechdesign.release.drawing import channel_digest
+from tests.cases.growth import calls_of
+from tests.cases.released_records import mixing_channel
+
+EARLIER = (50, 100, 200)
+"""Earlier releases."""
+
+MOST_CALLS = 100
+"""Calls and returns of functions for each earlier release."""
+
+RECORDS = 12
+
+
+def write_folder(folder, files):
+    """Files of different people, with few different records beside their identifiers."""
+    rng = np.random.default_rng(7)
+    folder.mkdir()
+    for k in range(files):
+        frame = pd.DataFrame(
+            {
+                "id": [f"p{k:05}-{i:02}" for i in range(RECORDS)],
+                "job": rng.choice([*"abc"], RECORDS),
+                "town": rng.choice([*"NS"], RECORDS),
+            }
+        )
+        frame.to_csv(folder / f"{k:05}.csv", index=False)
+
+
+@pytest.mark.parametrize("identity", [None, "id"])
+def test_a_file_costs_hardly_more_after_many_others(tmp_path, identity):
+    """Calls of functions are counted. Where all earlier releases were compared, each of them took
+    some 600.
+    """
+    write_folder(tmp_path / "in", 4)
+    ledger = Ledger(tmp_path / "l.db")
+    calls = []
+    for number, earlier in enumerate(EARLIER, 1):
+        enter_releases(ledger, earlier, identity)
+        # The first file reads what was entered by another connection.
+        release(tmp_path / "in", ledger, 0, identity=identity)
+
+        def release_next(number=number):
+            release(tmp_path / "in", ledger, number, identity=identity)
+
+        calls.append(calls_of(release_next))
+    few, _, many = calls
+    assert many - few < MOST_CALLS * (EARLIER[-1] - EARLIER[0]), calls
+
+
+def enter_releases(ledger, number, identity):
+    """Fill up a ledger to so many releases of other people."""
+    rng = np.random.default_rng(number)
+    use = Use(
+        channel=channel_digest(mixing_channel()),
+        columns=("job",),
+        form="label",
+    )
+    with ledger.changing() as db:
+        for k in range(len(ledger.releases(db)), number):
+            records = Census()
+            records.add(rng.integers(1, 2**63, RECORDS).astype(np.uint64))
+            content = records.content()
+            column = BareCensus()
+            column.add(rng.integers(1, 4, RECORDS).astype(np.uint64))
+            job = f"id {canonical((identity,))}" if identity else f"rows {k}"
+            entry = Entry(
+                id=f"{k:016x}",
+                target=f"/data/{k}.csv",
+                state="done",
+                started="2026-01-01T00:00:00+00:00",
+                output=None,
+                records=RECORDS,
+                identity=(identity,) if identity else (),
+                drawn=(Drawn(use=use, job=job, draw=0),),
+                ordered=content.ordered,
+                unordered=content.unordered,
+            )
+            ledger.enter(db, entry, content)
+            bare = column.bare_content()
+            ledger.remember_column(db, entry, use.channel, packed(bare))
+            if identity:
+                ledger.remember_bare(db, entry, bare.to_bytes())
+
+
+def release(folder, ledger, number, **options):
+    """Release one of some files in a folder under a ledger that stays open."""
+    return sanitise_file(
+        mixing_channel(),
+        folder / f"{number:05}.csv",
+        folder / f"out{number}.csv",
+        ledger=ledger,
+        force=True,
+        **options,
+    )
+
+
+def assert_fits(ledger):
+    """What an open ledger remembers is what its file holds."""
+    fresh = LedgerMemory(Entry.model_validate_json)
+    with ledger.reading() as db:
+        fresh.load(db)
+        memory = ledger.memory(db)
+        samples = dict(db.execute("SELECT unordered, sample FROM samples"))
+    assert memory.entries == fresh.entries
+    assert [*memory.entries] == sorted(fresh.entries)
+    assert samples.keys() == {
+        *memory._equal._places,
+        *(name for name in memory._samples._names if name in samples),
+    }
+    assert memory._equal._places == fresh._equal._places
+    assert {*memory._bare._names} >= {*fresh._bare._names}
+
+
+def test_what_is_remembered_follows_each_change(tmp_path):
+    folder = tmp_path / "in"
+    write_folder(folder, 4)
+    ledger = Ledger(tmp_path / "l.db")
+    other = Ledger(tmp_path / "l.db")
+    release(folder, ledger, 0, identity="id")
+    assert_fits(ledger)
+    # The same file once more, then a later state of the first entry.
+    first = release(folder, ledger, 0, identity="id", fresh_draw=True)
+    assert first.records == RECORDS
+    assert_fits(ledger)
+    # Another process.
+    release(folder, other, 1, identity="id")
+    assert_fits(ledger)
+    assert_fits(other)
+    release(folder, ledger, 2, identity="id")
+    with ledger.changing() as db:
+        entry = ledger.releases(db)[1]
+        ledger.enter(db, entry.model_copy(update={"finished": "later"}))
+        # Within the transaction its own changes are seen.
+        assert ledger.releases(db)[1].finished == "later"
+    assert_fits(ledger)
+    with ledger.changing() as db:
+        ledger.remove(db, entry)
+        assert entry.id not in [left.id for left in ledger.releases(db)]
+    assert_fits(ledger)
+    assert_fits(other)
+
+
+def test_changes_that_are_undone_are_not_remembered(tmp_path):
+    folder = tmp_path / "in"
+    write_folder(folder, 2)
+    ledger = Ledger(tmp_path / "l.db")
+    release(folder, ledger, 0)
+
+    def remove_and_fail():
+        with ledger.changing() as db:
+            ledger.remove(db, ledger.releases(db)[0])
+            assert ledger.releases(db) == []
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        remove_and_fail()
+    with ledger.reading() as db:
+        assert len(ledger.releases(db)) == 1
+    assert_fits(ledger)
+
+
+def contents(seed):
+    """Contents of few and of many kinds, among them parts, copies and others of each."""
+    rng = np.random.default_rng(seed)
+    kinds = rng.integers(1, 2**63, 6_000).astype(np.uint64)
+    tables = []
+    for size in (4, 30, 200):
+        table = rng.choice(kinds[:size], 3 * size)
+        tables += [table, np.sort(table), table[:size], np.repeat(table, 2)]
+    many = kinds[rng.permutation(len(kinds))]
+    tables += [many, many[:3_000], many[::-1], np.append(many[:5_000], kinds[:3] + 1)]
+    found = []
+    for table in tables:
+        census = BareCensus()
+        census.add(table)
+        found.append(census.bare_content())
+    return found
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_likeness_is_left_out(seed):
+    """What is certain, or whole and worth a note, is among the candidates."""
+    memory = LedgerMemory(Entry.model_validate_json)
+    known = contents(seed)
+    for k, content in enumerate(known):
+        memory._add_sample(f"bare {k}", content.to_bytes())
+        memory._add_sample(f"column {k} ch", bytes(8) + content.to_bytes())
+    checked = 0
+    for new in contents(seed):
+        bare = memory.alike_bare(new)
+        columns = {name for equal in memory.alike_columns("ch", new) for name in equal}
+        assert memory.alike_columns("other", new) == []
+        for k, old in enumerate(known):
+            alike = likeness(new, old)
+            if alike.certain or (alike.whole and alike.bits):
+                assert f"bare {k}" in bare
+                checked += 1
+            if how_alike(new, old) != "different":
+                assert f"column {k} ch" in columns
+    assert checked > len(known)
+
+
+def test_no_shared_record_is_left_out():
+    rng = np.random.default_rng(2)
+    memory = LedgerMemory(Entry.model_validate_json)
+    hashes = rng.integers(1, 2**63, 9_000).astype(np.uint64)
+    tables = [
+        hashes[k : k + size] for k in range(0, 9_000, 300) for size in (1, 40, 700)
+    ]
+    known = []
+    for k, table in enumerate(tables):
+        census = Census()
+        census.add(np.repeat(table, 1 + k % 2))
+        known.append(census.content())
+        memory._add_sample(f"{k}", known[-1].sample())
+    for new in known:
+        candidates = memory.sharing(new)
+        for k, old in enumerate(known):
+            if new.share_in([old.sample()]) > 0:
+                assert f"{k}" in candidates
+        assert len(candidates) < 20
+
+
+def test_disjoint_files_are_no_second_draw_where_chance_finds_every_record():
+    """Of records of some hundred kinds, many earlier files have every one by chance.
+
+    The share of known records divides the error of the estimate by the little that chance leaves.
+    """
+    rng = np.random.default_rng(3)
+    kinds = rng.integers(1, 2**63, 440).astype(np.uint64)
+    samples = []
+    shares = []
+    for _ in range(120):
+        census = Census()
+        census.add(rng.choice(kinds, 40))
+        content = census.content()
+        sharing = [sample for sample in samples if content.share_in([sample]) > 0]
+        shares.append(content.share_beyond_chance(sharing))
+        samples.append(content.sample())
+    assert max(shares) < SAME_FROM
