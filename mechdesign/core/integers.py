@@ -283,7 +283,9 @@ class IntegerRows(Sequence[tuple[int, ...]]):
         by_row = np.array(weights, dtype=np.int64)
         sums: list[list[int]] = []
         for half in (self.values >> HALF_BITS, self.values & ((1 << HALF_BITS) - 1)):
-            entries = csr_array((half, self.indices, self.indptr), shape=self.shape)
+            entries: Any = csr_array(
+                (half, self.indices, self.indptr), shape=self.shape
+            )
             sums.append((by_row @ entries).tolist())
         return [(high << HALF_BITS) + low for high, low in zip(*sums, strict=True)]
 

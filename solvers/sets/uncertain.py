@@ -94,14 +94,18 @@ class Sets:
             mass, place = least[0]
             of[coordinate] = place
             heapq.heapreplace(least, (mass + float(point[coordinate]), place))
-        return cls(of, np.bincount(of, point, count), point)
+        masses = np.asarray(np.bincount(of, point, count), dtype=np.float64)
+        return cls(of, masses, point)
 
     def sums(self, values: Array) -> Array:
         """The sums of the rows of `values` (m, n) over each set, (m, k)."""
         count = len(self.masses)
         if count == len(self.of):
             return values
-        return np.stack([np.bincount(self.of, row, count) for row in values])
+        sums = np.zeros((len(values), count))
+        for row, of_row in zip(values, sums, strict=True):
+            of_row[:] = np.bincount(self.of, row, count)
+        return sums
 
     def towards(self, shares: Array) -> Array:
         """The points at these shares of the ways from the point to each set, (k, n).
