@@ -156,8 +156,10 @@ def line_breaks(text: bytes) -> int:
 
 CR = 13
 BACKSLASH = 92
+"""The bytes of a carriage return and of a backslash."""
+
 BLANKS = b" \t"
-"""The byte of a carriage return."""
+"""What may stand between a delimiter and a quote in files of other programs."""
 
 Mask = NDArray[np.bool_]
 

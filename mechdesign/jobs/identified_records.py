@@ -296,7 +296,7 @@ def notices_of_renewed(
         return ()
     certain: list[tuple[Entry, Likeness]] = []
     notable: list[Entry] = []
-    candidates = ledger.memory(db).alike_bare(new)
+    candidates = ledger.memory(db).alike_bare(db, new)
     for entry in entries:
         if name_of_bare(entry) not in candidates:
             continue

@@ -222,13 +222,15 @@ class Ledger(LedgerFile):
 
     def memory(self, db: sqlite3.Connection) -> LedgerMemory[Entry]:
         """All releases, and what finds those that have something in common with others."""
-        if self._changes is not None and self._changes.rows:
-            # What was changed in a transaction that is going on may still be undone.
-            memory = LedgerMemory(Entry.model_validate_json)
-            memory.load(db)
-            return memory
-        self._memory.refresh(db)
-        return self._memory
+        if self._changes is None or not self._changes.rows:
+            self._memory.refresh(db)
+            return self._memory
+        # What was changed in a transaction that is going on may still be undone.
+        if self._memory.fits(self._changes):
+            return self._memory.amid(self._changes)
+        memory = LedgerMemory(Entry.model_validate_json)
+        memory.load(db)
+        return memory
 
     def file_hash(self, sha256: str, reading: str = "") -> str:
         """The name of a data set in the ledger: a hash of its bytes and of how they are read.

@@ -103,7 +103,7 @@ def releases_of(
         The hash of their bytes.
     """
     equal = {entry.id for entry in entries if is_same(entry, content, file)}
-    candidates = ledger.memory(db).sharing(content)
+    candidates = ledger.memory(db).sharing(db, content)
     samples: dict[str, bytes] = {}
     for entry in entries:
         if entry.unordered in candidates and entry.unordered not in samples:
@@ -236,7 +236,7 @@ def _verdicts(
     """
     verdicts: dict[str, str] = {}
     # Equal ones stand together, and are compared once.
-    for names in ledger.memory(db).alike_columns(channel, new):
+    for names in ledger.memory(db).alike_columns(db, channel, new):
         verdict = how_alike(new, unpacked(ledger.sample(db, names[0])))
         if verdict != "different":
             verdicts |= dict.fromkeys(names, verdict)

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import sqlite3
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from mechdesign.core.documents import canonical
 from mechdesign.formats.census import Census
+from mechdesign.jobs import ledger_memory
 from mechdesign.jobs.bare_records import BareCensus, likeness
 from mechdesign.jobs.ledger import Drawn, Entry, Ledger, Use
-from mechdesign.jobs.ledger_memory import LedgerMemory
+from mechdesign.jobs.ledger_memory import (
+    SCANNED,
+    SELECT_SAMPLES,
+    LedgerMemory,
+    _Index,
+)
 from mechdesign.jobs.release_file import sanitise_file
 from mechdesign.jobs.same_records import SAME_FROM, how_alike, packed
 from mechdesign.release.drawing import channel_digest
@@ -42,10 +50,12 @@ def write_folder(folder, files):
 
 
 @pytest.mark.parametrize("identity", [None, "id"])
-def test_a_file_costs_hardly_more_after_many_others(tmp_path, identity):
+def test_a_file_costs_hardly_more_after_many_others(tmp_path, identity, monkeypatch):
     """Calls of functions are counted. Where all earlier releases were compared, each of them took
     some 600.
     """
+    # As after the first files of a folder.
+    monkeypatch.setattr(ledger_memory, "SCANNED", 0)
     write_folder(tmp_path / "in", 4)
     ledger = Ledger(tmp_path / "l.db")
     calls = []
@@ -115,18 +125,31 @@ def assert_fits(ledger):
     with ledger.reading() as db:
         fresh.load(db)
         memory = ledger.memory(db)
-        samples = dict(db.execute("SELECT unordered, sample FROM samples"))
+        samples = dict(db.execute(SELECT_SAMPLES))
     assert memory.entries == fresh.entries
     assert [*memory.entries] == sorted(fresh.entries)
+    if memory._index is None:
+        return
+    index = index_of(samples)
     assert samples.keys() == {
-        *memory._equal._places,
-        *(name for name in memory._samples._names if name in samples),
+        *memory._index._equal._places,
+        *(name for name in memory._index._samples._names if name in samples),
     }
-    assert memory._equal._places == fresh._equal._places
-    assert {*memory._bare._names} >= {*fresh._bare._names}
+    assert memory._index._equal._places == index._equal._places
+    assert {*memory._index._bare._names} >= {*index._bare._names}
 
 
-def test_what_is_remembered_follows_each_change(tmp_path):
+def index_of(samples):
+    """The index of samples by their names."""
+    index = _Index()
+    for name, sample in samples.items():
+        index.add(name, sample)
+    return index
+
+
+@pytest.mark.parametrize("scanned", [0, SCANNED])
+def test_what_is_remembered_follows_each_change(tmp_path, scanned, monkeypatch):
+    monkeypatch.setattr(ledger_memory, "SCANNED", scanned)
     folder = tmp_path / "in"
     write_folder(folder, 4)
     ledger = Ledger(tmp_path / "l.db")
@@ -153,6 +176,8 @@ def test_what_is_remembered_follows_each_change(tmp_path):
         assert entry.id not in [left.id for left in ledger.releases(db)]
     assert_fits(ledger)
     assert_fits(other)
+    with ledger.reading() as db:
+        assert (ledger.memory(db)._index is not None) == (scanned == 0)
 
 
 def test_changes_that_are_undone_are_not_remembered(tmp_path):
@@ -171,6 +196,27 @@ def test_changes_that_are_undone_are_not_remembered(tmp_path):
         remove_and_fail()
     with ledger.reading() as db:
         assert len(ledger.releases(db)) == 1
+    assert_fits(ledger)
+
+
+def database_of(samples):
+    """The table of samples of a ledger."""
+    db = sqlite3.connect(":memory:")
+    db.execute("CREATE TABLE samples (unordered TEXT, sample BLOB)")
+    db.executemany("INSERT INTO samples VALUES (?, ?)", samples.items())
+    return db
+
+
+def test_few_files_make_no_index(tmp_path):
+    """To sort all hashes of a long ledger takes longer than to read them once."""
+    folder = tmp_path / "in"
+    files = SCANNED + 3
+    write_folder(folder, files)
+    ledger = Ledger(tmp_path / "l.db")
+    for number in range(files):
+        with ledger.reading() as db:
+            assert (ledger.memory(db)._index is not None) == (number > SCANNED)
+        release(folder, ledger, number)
     assert_fits(ledger)
 
 
@@ -195,16 +241,26 @@ def contents(seed):
 @pytest.mark.parametrize("seed", range(3))
 def test_no_likeness_is_left_out(seed):
     """What is certain, or whole and worth a note, is among the candidates."""
-    memory = LedgerMemory(Entry.model_validate_json)
     known = contents(seed)
+    samples: dict[str, bytes] = {}
     for k, content in enumerate(known):
-        memory._add_sample(f"bare {k}", content.to_bytes())
-        memory._add_sample(f"column {k} ch", bytes(8) + content.to_bytes())
+        samples[f"bare {k}"] = content.to_bytes()
+        samples[f"column {k} ch"] = bytes(8) + content.to_bytes()
+    index = index_of(samples)
+    db = database_of(samples)
     checked = 0
     for new in contents(seed):
-        bare = memory.alike_bare(new)
-        columns = {name for equal in memory.alike_columns("ch", new) for name in equal}
-        assert memory.alike_columns("other", new) == []
+        scan = LedgerMemory(Entry.model_validate_json)
+        bare = index.alike_bare(new)
+        assert bare == scan.alike_bare(db, new)
+        equal = index.alike_columns("ch", new)
+        columns = {name for names in equal for name in names}
+        assert sorted(map(sorted, equal)) == sorted(
+            map(sorted, scan.alike_columns(db, "ch", new))
+        )
+        assert index.alike_columns("other", new) == []
+        assert scan.alike_columns(db, "other", new) == []
+        assert scan._index is None
         for k, old in enumerate(known):
             alike = likeness(new, old)
             if alike.certain or (alike.whole and alike.bits):
@@ -217,7 +273,6 @@ def test_no_likeness_is_left_out(seed):
 
 def test_no_shared_record_is_left_out():
     rng = np.random.default_rng(2)
-    memory = LedgerMemory(Entry.model_validate_json)
     hashes = rng.integers(1, 2**63, 9_000).astype(np.uint64)
     tables = [
         hashes[k : k + size] for k in range(0, 9_000, 300) for size in (1, 40, 700)
@@ -227,9 +282,13 @@ def test_no_shared_record_is_left_out():
         census = Census()
         census.add(np.repeat(table, 1 + k % 2))
         known.append(census.content())
-        memory._add_sample(f"{k}", known[-1].sample())
+    samples = {f"{k}": content.sample() for k, content in enumerate(known)}
+    index = index_of(samples)
+    db = database_of(samples)
     for new in known:
-        candidates = memory.sharing(new)
+        candidates = index.sharing(new)
+        scan = LedgerMemory(Entry.model_validate_json)
+        assert candidates == scan.sharing(db, new)
         for k, old in enumerate(known):
             if new.share_in([old.sample()]) > 0:
                 assert f"{k}" in candidates
