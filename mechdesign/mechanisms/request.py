@@ -641,7 +641,7 @@ class DesignRequest:
             check_nearest(self.released_columns, self.unseen)
         elif self.given:
             raise InputError(
-                f"unknown={self.unknown}: the channel releases {listed(self.given)} as it is, and "
+                f"--unknown {self.unknown}: the channel releases {listed(self.given)} as it is, and "
                 "an output for other rows would change it: say nearest, or refuse"
             )
         rules = self.joint.rules.model_copy(update={"unknown": policy.unknown})
@@ -694,7 +694,7 @@ class DesignRequest:
         if self.mechanism != OPTIMAL:
             named["mechanism"] = f"mechanism {self.mechanism}"
         if self.unknown != REFUSE:
-            named["unknown"] = f"unknown={self.unknown}"
+            named["unknown"] = f"--unknown {self.unknown}"
         if self.joint.rules.missing != REFUSE:
             named["missing"] = f"--missing {self.joint.rules.missing}"
         if self.has_free_outputs:

@@ -231,7 +231,7 @@ def sampler_with_policies(channel: Releasable, policy: Policy) -> Sampler:
     # ones are not released at all, but a chosen output could tell more than the promise allows.
     if channel.unseen and policy.unknown.startswith(OUTPUT):
         raise InputError(
-            f"unknown={policy.unknown}: the promise covers {channel.unseen:,} symbols that no "
+            f"--unknown {policy.unknown}: the promise covers {channel.unseen:,} symbols that no "
             "record of the table had if they are released as the marginal; say --unknown marginal, "
             "or refuse"
         )
@@ -275,7 +275,7 @@ def _refuse_beside_given(channel: Releasable, policy: Policy) -> None:
         # The nearest row has the given cells of the record.
         if rule not in (REFUSE, NEAREST):
             raise InputError(
-                f"{name}={rule}: the channel releases {listed(channel.given)} as it is, and an "
+                f"--{name} {rule}: the channel releases {listed(channel.given)} as it is, and an "
                 "output for other rows would change it: leave such records out of the file, or "
                 "design with empty cells as a symbol (--missing symbol) or without given columns"
             )
@@ -293,12 +293,12 @@ def check_nearest(columns: Sequence[str], unseen: int = 0) -> None:
     """
     if len(columns) < 2:
         raise InputError(
-            "unknown=nearest compares rows cell by cell, and this channel is for one column "
+            "--unknown nearest compares rows cell by cell, and this channel is for one column "
             f"({listed(columns)}): say --unknown marginal, or refuse"
         )
     if unseen:
         raise InputError(
-            f"unknown=nearest: the promise covers {unseen:,} symbols that no record of the table "
+            f"--unknown nearest: the promise covers {unseen:,} symbols that no record of the table "
             "had if they are released as the marginal; say --unknown marginal, or refuse"
         )
 
@@ -309,7 +309,7 @@ def policy_row(channel: Releasable, rule: str, name: str) -> list[int]:
     `name` is the field of the policy, for messages.
     """
     if rule == MARGINAL:
-        table_of(channel, f"{name}=marginal")
+        table_of(channel, f"--{name} marginal")
         # P(y) is the sum of P(x, y) over the inputs behind the output y.
         return [sum(masses) for _, masses in channel.behind]
     if rule in (REFUSE, NEAREST):
@@ -323,7 +323,7 @@ def policy_row(channel: Releasable, rule: str, name: str) -> list[int]:
         if near:
             hint = f"; did you mean {quoted(near[0])}?"
         raise InputError(
-            f"{name}={rule}: {quoted(label)} is no output of the channel, and another label "
+            f"--{name} {rule}: {quoted(label)} is no output of the channel, and another label "
             f"would give the record away{hint} (outputs: {listed(channel.outputs)})"
         )
     return [int(output == label) for output in channel.outputs]

@@ -75,7 +75,7 @@ def test_policies_of_the_job_are_known_to_the_check(tmp_path, channel, records):
             policy=Policy(missing="marginal"),
         )
     with pytest.raises(
-        InputError, match=r"missing=output:zz: 'zz' is no output of the channel"
+        InputError, match=r"missing output:zz: 'zz' is no output of the channel"
     ):
         md.check(channel, tmp_path / "out.csv", policy=Policy(missing="output:zz"))
     alone = md.check(channel, tmp_path / "out.csv", policy=policy)

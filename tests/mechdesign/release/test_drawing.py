@@ -247,11 +247,11 @@ PUBLIC = Channel(Variable(("x",), (("a",), ("b",))), ("u", "v"), ((1, 0), (0, 1)
         ),
         (
             lambda: Release(PUBLIC, KEY, policy=Policy(missing="output:w")),
-            r"missing=output:w: 'w' is no output of the channel, and another label would give the record away",
+            r"missing output:w: 'w' is no output of the channel, and another label would give the record away",
         ),
         (
             lambda: Release(PUBLIC, KEY, policy=Policy(unknown="marginal")),
-            "unknown=marginal needs the table that the channel was designed for, and this channel carries none",
+            "unknown marginal needs the table that the channel was designed for, and this channel carries none",
         ),
         (
             lambda: Release(PUBLIC, KEY, form="posterior-draw"),

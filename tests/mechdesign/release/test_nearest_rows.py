@@ -181,15 +181,15 @@ def refusing(**options):
     [
         (
             {"release": None, "useful": "job"},
-            r"unknown=nearest compares rows cell by cell, .* for one column \('job'\)",
+            r"unknown nearest compares rows cell by cell, .* for one column \('job'\)",
         ),
-        ({"release": ["job"]}, "unknown=nearest compares rows cell by cell"),
+        ({"release": ["job"]}, "unknown nearest compares rows cell by cell"),
         ({"unknown": "near"}, r"unknown \('near'\) must be refuse, marginal, nearest"),
         (
             {"unknown": "marginal", "release": ["job", "age"], "given": "region"},
-            "unknown=marginal: the channel releases 'region' as it is",
+            "unknown marginal: the channel releases 'region' as it is",
         ),
-        ({"confidence": 0.9}, "unknown=nearest is not built for boxes"),
+        ({"confidence": 0.9}, "unknown nearest is not built for boxes"),
     ],
 )
 def test_designs_that_have_no_nearest_row(options, message):
@@ -205,9 +205,9 @@ def test_missing_cells_have_no_nearest_row():
 def test_a_promise_about_unseen_symbols_is_about_the_marginal():
     joint = md.Joint.from_table(PEOPLE, sensitive="income", useful=["job", "age"])
     made = md.design(joint, md.LIP(2.0), confidence=0.5, unseen=1)
-    with pytest.raises(InputError, match="unknown=nearest: the promise covers 1 symb"):
+    with pytest.raises(InputError, match="unknown nearest: the promise covers 1 symb"):
         Release(made.channel, md.Key.insecure(1), policy=NEAREST)
-    with pytest.raises(InputError, match="unknown=nearest: the promise covers 1 symb"):
+    with pytest.raises(InputError, match="unknown nearest: the promise covers 1 symb"):
         md.design(joint, md.LIP(2.0), confidence=0.5, unseen=1, unknown="nearest")
 
 
