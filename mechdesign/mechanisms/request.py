@@ -641,8 +641,8 @@ class DesignRequest:
             check_nearest(self.released_columns, self.unseen)
         elif self.given:
             raise InputError(
-                f"--unknown {self.unknown}: the channel releases {listed(self.given)} as it is, and "
-                "an output for other rows would change it: say nearest, or refuse"
+                f"--unknown {self.unknown}: the channel releases {listed(self.given)} as it is, "
+                "and an output for other rows would change it: say nearest, or refuse"
             )
         rules = self.joint.rules.model_copy(update={"unknown": policy.unknown})
         if rules != self.joint.rules:
