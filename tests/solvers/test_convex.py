@@ -330,6 +330,19 @@ def test_pairs_for_which_there_is_no_time_are_left_out():
     assert np.array_equal(in_time.toarray(), everything.toarray())
 
 
+def sizes_given_to(monkeypatch, kind, name):
+    """The lengths of the arrays that a method of a class is called with from now on."""
+    sizes = []
+    method = getattr(kind, name)
+
+    def noted(self, array):
+        sizes.append(len(array))
+        method(self, array)
+
+    monkeypatch.setattr(kind, name, noted)
+    return sizes
+
+
 def test_members_beside_the_units_wait_for_no_time_where_something_is_known(
     monkeypatch,
 ):
@@ -337,14 +350,7 @@ def test_members_beside_the_units_wait_for_no_time_where_something_is_known(
     convex, point = problem(2, n=4, size=0.15)
     weights = np.array([point[:2].sum(), point[2:].sum()])
     blocks = Points.blocks([[0, 1], [2, 3]], point)
-    added = []
-    add_beside = Members.add_beside
-
-    def counted(self, outside):
-        added.append(len(outside))
-        add_beside(self, outside)
-
-    monkeypatch.setattr(Members, "add_beside", counted)
+    added = sizes_given_to(monkeypatch, Members, "add_beside")
     known = {"incumbents": lambda: [(weights, blocks)]}
     found = convex_envelope(convex, point, time_limit=0.0, **known)
     assert not added
@@ -360,14 +366,7 @@ def test_members_beside_the_units_wait_for_no_time_where_something_is_known(
 def test_cuts_at_pairs_leave_time_for_the_search(monkeypatch):
     """The first search over 7,222 cuts of 4,885 coordinates took 13 s of a limit of 10."""
     convex, point = problem(5, 4, 40, 0.2)
-    touched = []
-    touch = OuterPolytope.touch
-
-    def counted(self, images):
-        touched.append(len(images))
-        touch(self, images)
-
-    monkeypatch.setattr(OuterPolytope, "touch", counted)
+    touched = sizes_given_to(monkeypatch, OuterPolytope, "touch")
     monkeypatch.setattr(convex_module, "PAIRS_FROM", 40)
     convex_envelope(convex, point, gap=0.3, time_limit=60.0)
     enough = touched.pop()

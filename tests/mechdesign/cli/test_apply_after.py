@@ -19,8 +19,8 @@ def channels(folder, run):
     secret = rng.integers(0, 2, 300)
     columns = {
         "secret": [f"s{v}" for v in secret],
-        "job": [f"j{v}" for v in (secret + rng.integers(0, 3, 300)) % 3],
-        "town": [f"t{v}" for v in (secret + rng.integers(0, 3, 300)) % 3],
+        "job": [f"j{v}" for v in (secret + rng.integers(0, 2, 300)) % 3],
+        "town": [f"t{v}" for v in (secret + rng.integers(0, 2, 300)) % 3],
     }
     pd.DataFrame(columns).to_csv("people.csv", index=False)
     design = ("design", "people.csv", "--sensitive", "secret")
@@ -77,6 +77,20 @@ def test_both_in_one_file_have_one_promise(channels, run, order):
     assert MORE not in " ".join(manifest["voids"])
     counts = {use["names"][0]: use["earlier_count"] for use in manifest["released"]}
     assert counts == {"job": 0, "town": 1}
+
+
+def test_a_channel_that_counts_one_of_two_others_does_not_count_both(channels, run):
+    design = ("design", "people.csv", "--sensitive", "secret", "--useful", "town")
+    assert run(*design, "--epsilon", "0.2", "--output", "free.json").code == 0
+    notes, manifest = release(run, "job.json", "both.csv", "--also", "free.json")
+    assert MORE in notes
+    assert manifest["together"] is False
+    assert MORE in " ".join(manifest["voids"])
+    # By the ledger, too: the town was released before without regard to the job.
+    release(run, "free.json", "town.csv")
+    notes, manifest = release(run, "town.json", "again.csv")
+    assert MORE in notes
+    assert manifest["other_channels"] is True
 
 
 def test_a_manifest_that_claims_one_promise_is_compared_with_the_channels(

@@ -11,8 +11,15 @@ import pytest
 from mechdesign.core.documents import canonical
 from mechdesign.formats.census import Census
 from mechdesign.jobs import ledger_memory
-from mechdesign.jobs.bare_records import BareCensus, likeness
-from mechdesign.jobs.ledger import Drawn, Entry, Ledger, Use
+from mechdesign.jobs.bare_records import BareCensus, BareContent, likeness
+from mechdesign.jobs.ledger import (
+    Drawn,
+    Entry,
+    Ledger,
+    Use,
+    name_of_bare,
+    name_of_column,
+)
 from mechdesign.jobs.ledger_memory import (
     SCANNED,
     SELECT_SAMPLES,
@@ -178,6 +185,47 @@ def test_what_is_remembered_follows_each_change(tmp_path, scanned, monkeypatch):
     assert_fits(other)
     with ledger.reading() as db:
         assert (ledger.memory(db)._index is not None) == (scanned == 0)
+
+
+def test_changes_of_a_transaction_are_seen_within_it(tmp_path, monkeypatch):
+    """Samples that came in it are candidates, those that went are none, and nothing else is."""
+    monkeypatch.setattr(ledger_memory, "SCANNED", 0)
+    ledger = Ledger(tmp_path / "l.db")
+    enter_releases(ledger, 3, "id")
+    with ledger.reading() as db:
+        samples = dict(db.execute(SELECT_SAMPLES))
+        entries = ledger.releases(db)
+    channel = entries[0].drawn[0].use.channel
+    bare, column = (
+        BareContent.from_bytes(samples[name][start:])
+        for name, start in (
+            (name_of_bare(entries[0]), 0),
+            (name_of_column(entries[0], channel), 8),
+        )
+    )
+    mine = {name_of_bare(entries[0])}
+    mine_of_column = name_of_column(entries[0], channel)
+    with ledger.reading() as db:
+        assert mine <= ledger.memory(db).alike_bare(db, bare)
+        equal = ledger.memory(db).alike_columns(db, channel, column)
+        assert mine_of_column in {name for names in equal for name in names}
+    with ledger.changing() as db:
+        ledger.remove(db, entries[0])
+        copy = entries[1].model_copy(update={"id": "f" * 16})
+        ledger.enter(db, copy)
+        ledger.remember_bare(db, copy, bare.to_bytes())
+        ledger.remember_column(db, copy, channel, bytes(8) + column.to_bytes())
+        ledger.remember_column(db, copy, "other", bytes(8) + column.to_bytes())
+        memory = ledger.memory(db)
+        assert memory._index is not None
+        found = memory.alike_bare(db, bare)
+        assert name_of_bare(copy) in found
+        assert not mine & found
+        equal = memory.alike_columns(db, channel, column)
+        names = {name for of_bytes in equal for name in of_bytes}
+        assert name_of_column(copy, channel) in names
+        assert not {mine_of_column, name_of_column(copy, "other")} & names
+    assert_fits(ledger)
 
 
 def test_changes_that_are_undone_are_not_remembered(tmp_path):
