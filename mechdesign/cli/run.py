@@ -274,7 +274,7 @@ def _outputs(release: Any) -> list[str]:
 
 
 def _keep_job_file(name: str, outputs: Sequence[str]) -> None:
-    """Refuse outputs that would replace the file of the job, without which it cannot be run again."""
+    """Refuse outputs that would replace the file of the job, which is needed to run it again."""
     from mechdesign.jobs.target import keep_apart
 
     keep_apart(outputs, [("the job file", name)])

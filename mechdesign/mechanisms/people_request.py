@@ -134,10 +134,10 @@ def _never(
             continue
         for name, text in combination.items():
             if name not in people.columns:
-                raise InputError(f"never: {quoted(name)} is no column of a record")
+                raise InputError(f"--never: {quoted(name)} is no column of a record")
             if not any(text in at_one for at_one in cells[name]):
                 raise InputError(
-                    f"never: no record has {quoted(f'{name}={text}')} (cells are written as text)"
+                    f"--never: no record has {quoted(f'{name}={text}')} (cells are written as text)"
                 )
         for place in range(people.longest):
             # A combination that no record has at a place never occurs there anyway.

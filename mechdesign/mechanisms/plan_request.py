@@ -121,7 +121,7 @@ def forbidden(request: PlanRequest) -> tuple[Integers, Integers] | None:
     never = never_released(request)
     if never and request.keep_law:
         raise NotPrivate(
-            "never: records of the table have such a row, and the law of the table is kept; "
+            "--never: records of the table have such a row, and the law of the table is kept; "
             "leave it open (--free-frequencies), or leave --never out"
         )
     for y in never:
@@ -188,11 +188,11 @@ def never_released(request: PlanRequest) -> list[int]:
     for combination in request.never:
         if not combination:
             raise InputError(
-                "never: a combination without a cell means every row; name its columns and cells"
+                "--never: a combination without a cell means every row; name its columns and cells"
             )
         unknown = [name for name in combination if name not in useful.columns]
         if unknown:
-            raise InputError(f"never: {listed(unknown)} is not released")
+            raise InputError(f"--never: {listed(unknown)} is not released")
         wanted = [
             (useful.columns.index(name), text) for name, text in combination.items()
         ]
@@ -201,7 +201,7 @@ def never_released(request: PlanRequest) -> list[int]:
             if all(symbol[k] != text for symbol in useful.symbols):
                 cell = f"{useful.columns[k]}={text}"
                 raise InputError(
-                    f"never: no row of the table has {quoted(cell)} (cells are written as text)"
+                    f"--never: no row of the table has {quoted(cell)} (cells are written as text)"
                 )
         for x, symbol in enumerate(useful.symbols):
             if all(symbol[k] == text for k, text in wanted):

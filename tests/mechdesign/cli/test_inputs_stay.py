@@ -26,6 +26,8 @@ INPUTS = {
 
 SURE = ("--confidence", "0.5")
 
+COMPARED = ("compare", "records.csv", *ASKED[:4], "--epsilons", "1")
+
 
 @pytest.fixture
 def inputs(folder, run):
@@ -68,8 +70,7 @@ def inputs(folder, run):
         ),
         (
             "shares.csv",
-            ("compare", "records.csv", *ASKED[:4], "--epsilons", "1", *SURE)
-            + ("--known-shares", "shares.csv"),
+            (*COMPARED, *SURE, "--known-shares", "shares.csv"),
         ),
     ],
 )  # fmt: skip
