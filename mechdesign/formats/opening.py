@@ -332,6 +332,13 @@ def _refuse_other_suffix(
 ) -> None:
     """Raise InputError if the suffix of an output is that of another kind of file."""
     target_kind = kind or source.kind
+    if suffix == ".tsv" and isinstance(source, CsvSource) and target_kind == "CSV":
+        delimiter = source.options.delimiter
+        if delimiter != "\t":
+            raise InputError(
+                f"{target}: the output has {quoted(delimiter)} between cells, as the input, and "
+                ".tsv says tabs; name it .csv"
+            )
     other = "parquet"
     if target_kind == "Parquet":
         other = "csv"

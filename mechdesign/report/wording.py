@@ -81,11 +81,11 @@ def in_reading_order(items: Iterable[Item], name: Callable[[Item], str]) -> list
 
 
 NOTHING = 1e-12
-"""Shares and their errors below this are what rounding leaves of 0: they are sums of doubles near 1."""
+"""Shares and their errors below this are what rounding leaves of 0: they are sums of doubles."""
 
 
 def figure(value: float | None) -> str:
-    """The estimate of a share or its error with three digits; a dash where there are only bounds."""
+    """An estimated share, or its error, with three digits; a dash where there are bounds alone."""
     if value is None:
         return "-"
     if abs(value) < NOTHING:
