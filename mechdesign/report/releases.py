@@ -53,7 +53,7 @@ _COMPARISONS = {
 }
 """What a test of frequencies compares."""
 
-_SCOPES = {"table": " of records like those of the table"}
+_SCOPES = {"table": " of records with the frequencies of the table"}
 """For which data a test keeps its promise, where these are not all."""
 
 NUMBER_COLUMNS = ("estimate", "standard_error", "lower", "upper", "unbiased")
@@ -164,7 +164,7 @@ def _verdict(check: ReleaseCheck, path: str) -> str:
     # verdict is conditional.
     only_table = check.frequencies.against == "table" and not check.findings
     if only_table and not check.plausible:
-        text += ", if the records are like those of its table"
+        text += ", if the records have the frequencies of its table"
     units = "people" if check.unit == PERSON else None
     return f"{text} ({count(check.records, check.unit, units)})."
 

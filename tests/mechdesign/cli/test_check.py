@@ -79,6 +79,8 @@ def test_without_the_original_the_text_says_what_it_is_worth(run, channel, relea
         in text
     )
     assert "data of another origin may differ from them (--any-data)" in text
+    assert "so may other records of the same population" in text
+    assert "the original decides (--original)" in text
     loose = run("check", "out.csv", "--channel", channel, "--any-data", "--json")
     assert loose.code == 0
     assert loose.record["frequencies"]["against"] == "any data"
@@ -161,11 +163,11 @@ def test_a_faithful_release_of_other_data_is_not_called_impossible(
     assert result.code == 1
     told = " ".join(result.out.split())
     assert (
-        "does NOT look like a faithful release of its channel, if the records are like those of its table (400 records)"
+        "does NOT look like a faithful release of its channel, if the records have the frequencies of its table (400 records)"
         in told
     )
     assert (
-        "(a faithful release of records like those of the table fails with a chance of at most 0.001)"
+        "(a faithful release of records with the frequencies of the table fails with a chance of at most 0.001)"
         in told
     )
     assert "--any-data" in told
