@@ -254,9 +254,9 @@ PERSON = "person"
 
 TABLE_NOTICE = (
     "without the original the frequencies are compared with those that the channel's "
-    "own table predicts; data of another origin may differ from them (--any-data), and so may other "
-    "records of the same population, the more the fewer records the table has: the original decides "
-    "(--original)"
+    "own table predicts; data of another origin may differ from them (--any-data), and so may "
+    "other records of the same population, the more the fewer records the table has: the original "
+    "decides (--original)"
 )
 PUBLIC_NOTICE = (
     "a public channel carries no table, so there are no expected frequencies"
