@@ -34,6 +34,7 @@ from mechdesign.leaks.coded_table import CodedColumn, CodedTable, coded_table, i
 from mechdesign.leaks.disclosure import Secret
 from mechdesign.leaks.doctor import MOST_COMPARED
 from mechdesign.leaks.learners import numbers_in
+from mechdesign.tables.columns import other_spelling
 from mechdesign.tables.reading import columns_named
 
 SUPPRESSED = ("*", "**", "***", "?*", "NA*", "NA")
@@ -545,6 +546,7 @@ def _owners(before: CodedTable, after: CodedTable, keys: tuple[str, ...]) -> Int
         if key not in places:
             raise InputError(
                 "--identity: the released file has an identifier that the original lacks"
+                f"{other_spelling(key, places)}"
             )
         owners.append(places[key])
     if len(set(owners)) < len(owners):

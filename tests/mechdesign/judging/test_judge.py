@@ -470,8 +470,15 @@ def test_a_constant_secret_and_foreign_identifiers_are_refused():
     with pytest.raises(InputError, match="has a single value"):
         md.judge(table[["job"]], original=table, sensitive="one")
     foreign = table[["job"]].assign(id=[f"q{k}" for k in range(100)])
-    with pytest.raises(InputError, match="an identifier that the original lacks"):
+    with pytest.raises(InputError, match="an identifier that the original lacks$"):
         md.judge(foreign, original=table, sensitive="ill", identity="id")
+    numbered = table.assign(id=[str(10**6 + k) for k in range(100)])
+    written = numbered[["job"]].assign(id=numbered.id + ".0")
+    with pytest.raises(
+        InputError,
+        match="the original lacks; one of them differs in nothing but blanks, .*",
+    ):
+        md.judge(written, original=numbered, sensitive="ill", identity="id")
     with pytest.raises(InputError, match="the released file has no column 'id'"):
         md.judge(table[["job"]], original=table, sensitive="ill", identity="id")
 
