@@ -470,7 +470,7 @@ def test_a_constant_secret_and_foreign_identifiers_are_refused():
     with pytest.raises(InputError, match="has a single value"):
         md.judge(table[["job"]], original=table, sensitive="one")
     foreign = table[["job"]].assign(id=[f"q{k}" for k in range(100)])
-    with pytest.raises(InputError, match="an identifier that the original lacks$"):
+    with pytest.raises(InputError, match=r"an identifier that the original lacks$"):
         md.judge(foreign, original=table, sensitive="ill", identity="id")
     numbered = table.assign(id=[str(10**6 + k) for k in range(100)])
     written = numbered[["job"]].assign(id=numbered.id + ".0")
