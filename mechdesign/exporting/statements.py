@@ -86,6 +86,10 @@ class Dialect:
         # In standard SQL a quote is the only sign that could end the text.
         return "'" + text.replace("'", "''") + "'"
 
+    def number(self, column: str) -> str:
+        """A column of numbers, to be compared with decimals."""
+        return self.identifier(column)
+
     def sha256(self, text: str) -> str:
         """64 lower-case hexadecimal digits: SHA-256 of a text in UTF-8."""
         return f"sha256({text})"
@@ -122,7 +126,7 @@ class Dialect:
 
 
 class Postgres(Dialect):
-    """PostgreSQL 11 and later; no extension is needed."""
+    """PostgreSQL 11 and later, 12 for bins; no extension is needed."""
 
     name = "postgres"
     title = "PostgreSQL"
@@ -131,6 +135,10 @@ class Postgres(Dialect):
     double = "double precision"
     key = "CAST($1 AS text)"
     ignores_case = False
+
+    def number(self, column: str) -> str:
+        """The decimal that is shown, as `apply` reads it: 0.7 of type real is less than 0.7."""
+        return f"CAST(CAST({self.identifier(column)} AS text) AS numeric)"
 
     def sha256(self, text: str) -> str:
         """The function takes and gives bytes."""
@@ -350,7 +358,7 @@ class Statements:
                 "write; release it with apply"
             )
         # Numbers are compared as numbers of the database; a cell in no bin is NULL, and refused.
-        value = self.dialect.identifier(column)
+        value = self.dialect.number(column)
         lines = ["CASE"]
         for k, label in enumerate(bins.labels):
             condition = self._is_in_bin(value, bins, k)

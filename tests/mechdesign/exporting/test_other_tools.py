@@ -167,6 +167,37 @@ def test_postgres_draws_the_same(server):
     assert rows_of(done.stdout) == drawn(channel, records, "person", KEY)
 
 
+NUMBERS = ("0.1", "0.3", "0.7", "0.05", "2.5", "9007199254740993", "-0.7", "1.1")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["real", "double precision", "numeric", "bigint"])
+def test_postgres_sorts_numbers_on_edges_into_the_bins_of_apply(server, kind):
+    """0.7 of single precision is less than 0.7, and 2^53 + 1 is no double."""
+    kept = list(NUMBERS)
+    if kind == "bigint":
+        kept = ["0", "1", "2", "9007199254740993", "9007199254740992"]
+    if kind in ("real", "double precision"):
+        kept.remove("9007199254740993")
+    frame = pd.DataFrame({"x": kept * 10, "s": ["a", "b"] * (5 * len(kept))})
+    edges = [-1, "0.1", "0.3", "0.7", "1.1", "9007199254740993", "1e17"]
+    channel = md.design(
+        frame,
+        md.LIP(3.0),
+        sensitive="s",
+        useful="x",
+        bins=",".join(map(str, edges)),
+        objective="truth",
+    ).channel
+    records = pd.DataFrame({"n": range(len(kept)), "x": kept})
+    exported = md.export(channel, dialect="postgres", table="people", identity="n")
+    server.psql(loaded(records, {"n": "bigint", "x": kind}))
+    done = server.psql(exported.text + EXECUTE)
+    # Nothing is randomised, so that a label is the bin.
+    released = sorted(label for (label,) in rows_of(done.stdout))
+    assert released == sorted(channel.apply(kept))
+
+
 NO_CASE = """CREATE COLLATION IF NOT EXISTS no_case (
   provider = icu, locale = 'und-u-ks-level1', deterministic = false
 );
