@@ -317,6 +317,11 @@ class Counting:
                     problem += (
                         "; its formulas seem to be escaped: say so (--escape-formulas)"
                     )
+                elif tuple(_cells_at(cells, first)) in self.file.own_symbols:
+                    problem += (
+                        "; it is a symbol of the column itself, which was released with --as "
+                        "posterior-draw, or not at all"
+                    )
                 problem += other_spelling(_cells_at(cells, first), self.labels.symbols)
             self.offend("label", first, problem, len(wrong))
         return codes

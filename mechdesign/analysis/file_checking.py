@@ -192,7 +192,7 @@ def check(
     original: Any = None,
     columns: Mapping[str, str] | None = None,
     released_columns: str | Sequence[str] | None = None,
-    form: str = "label",
+    form: str | None = None,
     policy: Policy | None = None,
     level: float = checking.LEVEL,
     any_data: bool = False,
@@ -220,7 +220,8 @@ def check(
         The files' name of a column of the channel where it has another one there.
     released_columns : str or sequence of str, optional
         Names of the released columns where they were added under other names.
-    form : 'label', 'posterior-draw', 'representative' or 'within'
+    form : 'label', 'posterior-draw', 'representative' or 'within', optional
+        By default that of the manifest beside the file, if it is about this file, or else labels.
     policy : Policy, optional
         The job's policy for missing and unknown symbols. By default that of the manifest beside
         the file, if it is about this file, or else the one that the channel was designed with.
@@ -267,8 +268,13 @@ def check(
     if original is not None and labels is not channel:
         # Symbols of boxes are in no file.
         raise InputError(_ALONE_OF_ROWS if channel.fills else _ALONE_OF_LABELS)
+    facts = facts_of_release(released, channel)
+    if form is None:
+        form = LABEL if facts is None else facts.form
+    if policy is None and facts is not None:
+        policy = facts.policy
     if policy is None:
-        policy = _policy_of_release(released, channel, labels)
+        policy = Policy.recorded(labels.record.rules)
     manifest, of_manifest = _judged_manifest(released, channel, text)
     level = checking.check_chance(level)
     # With None no column is private, not even a sensitive one; `()` keeps those of the channel.
@@ -366,14 +372,6 @@ def _with_what_is_stated(
     if channel.sensitive is None:
         check = replace(check, notices=(_NO_SENSITIVE, *check.notices))
     return check
-
-
-def _policy_of_release(released: PathLike, channel: Channel, labels: Channel) -> Policy:
-    """What was released for cells without a symbol, by the manifest or else by the channel."""
-    facts = facts_of_release(released, channel)
-    if facts is not None:
-        return facts.policy
-    return Policy.recorded(labels.record.rules)
 
 
 def _judged_manifest(

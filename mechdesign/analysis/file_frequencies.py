@@ -35,6 +35,7 @@ from mechdesign.core.files import PathLike
 from mechdesign.formats.column_names import require_columns
 from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.opening import open_source
+from mechdesign.release.released_values import LABEL
 from mechdesign.release.samplers import Policy
 from mechdesign.tables.cell_values import NEAREST
 
@@ -52,7 +53,7 @@ def estimate_file(
     by: str | None = None,
     columns: Mapping[str, str] | None = None,
     released_columns: Sequence[str] | None = None,
-    form: str = "label",
+    form: str | None = None,
     identity: Sequence[str] = (),
     escape_formulas: bool = False,
     text: TextOptions | None = None,
@@ -68,6 +69,7 @@ def estimate_file(
     The `settings` are those of `estimate_frequencies`; with `by`, a kept column, those of
     `estimate_joint`. Without a `policy`, what was released for cells without a symbol is looked up
     in the manifest: the one named, or the one beside the file. A notice says so if it is unknown.
+    So is the `form` of the released values, which are labels where no manifest says more.
     Of boxes the frequencies are those of the boxes themselves.
     """
     labels = channel.single()
@@ -77,6 +79,8 @@ def estimate_file(
     notices: tuple[str, ...] = ()
     if policy is None and facts is not None:
         policy = facts.policy
+    if form is None:
+        form = LABEL if facts is None else facts.form
     # A manifest counts records, and with an identity each identifier counts once here.
     if facts is not None and not identity:
         shares = (

@@ -75,12 +75,15 @@ class ReleaseFacts:
     shares : pair of float or None
         Of empty cells and of unknown symbols among its records, from an internal manifest.
     shuffled : bool
+    form : 'label', 'posterior-draw', 'representative' or 'within'
+        In which the values were released.
     """
 
     source: str
     policy: Policy
     shares: tuple[float | None, float | None] = (None, None)
     shuffled: bool = False
+    form: str = LABEL
 
 
 def facts_of_release(
@@ -214,7 +217,8 @@ def _facts_of(released: PathLike, channel: Channel, path: PathLike) -> ReleaseFa
         trim=column.trim,
         missing_codes=column.missing_codes,
     )
-    facts = ReleaseFacts(os.fspath(path), policy, shuffled=found.shuffled)
+    source = os.fspath(path)
+    facts = ReleaseFacts(source, policy, shuffled=found.shuffled, form=column.form)
     if isinstance(column, InternalColumn) and found.records and len(column.counts) == 1:
         (counts,) = column.counts
         shares = (

@@ -28,6 +28,7 @@ column. Each of these has a function:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, cast
 
@@ -64,6 +65,8 @@ class Released:
         The released columns, as symbols: one column, or those of a crossed symbol.
     useful : tuple of str
         The columns of the original symbols.
+    own_symbols : set of tuple of str
+        The original symbols, where labels were released in their place.
     private : tuple of str
         Columns that must not be in the file.
     ignored : tuple of str
@@ -86,6 +89,7 @@ class Released:
     path: PathLike
     labels: Variable
     useful: tuple[str, ...]
+    own_symbols: AbstractSet[tuple[str, ...]] = frozenset()
     private: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
     identity: tuple[str, ...] = ()
@@ -199,6 +203,8 @@ def released_file(
     if hidden is not None:
         private = (*in_file(sensitive), *hidden)
     labels = replace(released_variable(channel, form), columns=published)
+    if form == LABEL and channel.published is None:
+        more["own_symbols"] = frozenset(channel.useful.symbols)
     return Released(path=path, labels=labels, useful=useful, private=private, **more)
 
 

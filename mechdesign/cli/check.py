@@ -36,7 +36,7 @@ from mechdesign.cli.mechanism import MechanismOptions, check_mechanism, is_mecha
 from mechdesign.cli.parsing import names, number
 from mechdesign.cli.released import (
     ChannelOption,
-    PolicyOptions,
+    CheckedForm,
     PrivateColumns,
     ReleasedPath,
     ReleaseReading,
@@ -79,7 +79,7 @@ def check(
     released: ReleasedPath,
     channel: ChannelOption,
     columns: PrivateColumns,
-    published: PolicyOptions,
+    published: CheckedForm,
     reading: ReleaseReading,
     text: table_options.TextFormat,
     numbers: MechanismOptions,
@@ -156,7 +156,7 @@ class Release:
 
     path: str
     columns: PrivateColumns
-    published: PolicyOptions
+    published: CheckedForm
     reading: ReleaseReading
     text: table_options.TextFormat
 

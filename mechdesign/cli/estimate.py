@@ -28,7 +28,7 @@ from mechdesign.cli.released import (
     ChannelOption,
     FileColumns,
     OtherCells,
-    PublishedForm,
+    ReleasedForm,
     ReleasedPath,
     ReleaseReading,
 )
@@ -92,7 +92,7 @@ def estimate(
     released: ReleasedPath,
     channel: ChannelOption,
     columns: FileColumns,
-    published: PublishedForm,
+    published: ReleasedForm,
     others: OtherCells,
     reading: ReleaseReading,
     text: table_options.TextFormat,
@@ -189,7 +189,7 @@ class _ReleasedFile(NamedTuple):
 
     path: str
     columns: FileColumns
-    published: PublishedForm
+    published: ReleasedForm
     others: OtherCells
     reading: ReleaseReading
     text: table_options.TextFormat

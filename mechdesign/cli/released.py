@@ -122,23 +122,34 @@ class PrivateColumns(FileColumns):
         }
 
 
+FORM = (
+    "Form of the released values: label (the output of the channel), posterior-draw (a "
+    "symbol drawn from what the output leaves possible; keeps the frequencies of the "
+    "symbols). Of a column in bins also representative (the median of what the output "
+    "stands for) or within (one of the table's numbers in the bin that was drawn)."
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class PublishedForm:
     """What is published"""
 
-    form: str = option(
+    form: str = option("WHAT", FORM, "label", names="--as")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleasedForm:
+    """What is published"""
+
+    form: str | None = option(
         "WHAT",
-        "Form of the released values: label (the output of the channel), posterior-draw (a "
-        "symbol drawn from what the output leaves possible; keeps the frequencies of the "
-        "symbols). Of a column in bins also representative (the median of what the output "
-        "stands for) or within (one of the table's numbers in the bin that was drawn).",
-        "label",
+        f"{FORM} Default: what the manifest says that lies beside the file, or else label.",
         names="--as",
     )
 
 
 @dataclass(frozen=True, kw_only=True)
-class PolicyOptions(PublishedForm):
+class CellPolicy:
     """What is published"""
 
     missing: str | None = option(
@@ -183,8 +194,22 @@ class PolicyOptions(PublishedForm):
             return None
         return replace(Policy.recorded(recorded_rules(channels, given)), **given)
 
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyOptions(CellPolicy, PublishedForm):
+    """What is published"""
+
     def arguments(self, channels: Sequence[object] = ()) -> dict[str, Any]:
-        """Keyword arguments of a release through these channels, and of its check."""
+        """Keyword arguments of a release through these channels."""
+        return {"form": self.form, "policy": self.policy(channels)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckedForm(CellPolicy, ReleasedForm):
+    """What is published"""
+
+    def arguments(self, channels: Sequence[object] = ()) -> dict[str, Any]:
+        """Keyword arguments of the check of a release through these channels."""
         return {"form": self.form, "policy": self.policy(channels)}
 
 

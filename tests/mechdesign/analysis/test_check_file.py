@@ -84,7 +84,8 @@ def test_an_unsanitised_column_is_found(files, channel):
     assert kinds(check) == ["label"]
     assert (
         check.findings[0].text
-        == f"{original}, line 2: the value is nothing that the channel can give"
+        == f"{original}, line 2: the value is nothing that the channel can give; it is a symbol of "
+        "the column itself, which was released with --as posterior-draw, or not at all"
     )
     assert check.findings[0].records == RECORDS
     assert not md.check(channel, original).plausible
