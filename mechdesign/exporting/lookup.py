@@ -22,6 +22,7 @@ from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.channel.file import require_without_boxes
 from mechdesign.core.errors import InputError, NotPrivate
 from mechdesign.core.integers import IntegerRows
+from mechdesign.core.wording import quoted
 from mechdesign.tables.variable import Symbol, Variable
 
 FREE = "design it with free frequencies (--free-frequencies)"
@@ -114,6 +115,13 @@ def lookup_of(channel: Channel) -> Lookup:
             "a channel for people with several records folds their records first, which no script "
             "does: release it with apply"
         )
+    for symbol in channel.useful.symbols:
+        for column, cell in zip(channel.useful.columns, symbol, strict=True):
+            if "\0" in cell:
+                raise InputError(
+                    f"the column {quoted(column)} has a symbol with NUL, which no script and no "
+                    "CSV can hold: release it with apply"
+                )
     rounded = with_one_sum(channel)
     return Lookup(
         digest=channel.digest,

@@ -38,7 +38,13 @@ from mechdesign.core.errors import FileError
 from mechdesign.formats import _csv
 from mechdesign.formats.column_names import lines_above_header, misfit_hint, title_hint
 from mechdesign.formats.csv_quotes import HiddenRecords, hidden_records
-from mechdesign.formats.csv_text import AUTO, TextInput, TextOptions, Undecodable
+from mechdesign.formats.csv_text import (
+    A_NUL,
+    AUTO,
+    TextInput,
+    TextOptions,
+    Undecodable,
+)
 
 # -------------------------------------------------------------------------------- cells
 
@@ -463,9 +469,7 @@ class Blocks:
                 raise self._fault(text[: error.start], self._not_text()) from None
         nul = text.find(b"\0", 0, size)
         if nul >= 0:
-            raise self._fault(
-                text[:nul], "a NUL character, which is no text; is this a CSV file?"
-            )
+            raise self._fault(text[:nul], A_NUL)
 
     def _not_text(self) -> str:
         """The fault of bytes that are no text in the encoding of the file."""

@@ -310,6 +310,11 @@ DELIMITERS = ",;\t|"
 FEWEST_LINES = 3
 """Fewest lines by which text without a delimiter is told from other bytes."""
 
+A_NUL = (
+    "a NUL character, which is no text: if this is a CSV file, export it anew, or remove it "
+    r"(tr -d '\000' < FILE)"
+)
+
 FEW_NULS = 0.05
 """Share of NUL bytes below which a file is text with a fault, and not binary."""
 
@@ -392,7 +397,7 @@ def _refuse_nuls(name: str, head: bytes) -> None:
         line = head[: head.index(0)].count(b"\n") + 1
         raise FileError(
             name,
-            f"{name}, line {line}: a NUL character, which is no text; is this a CSV file?",
+            f"{name}, line {line}: {A_NUL}",
         )
     raise FileError(
         name, f"{name} is neither a CSV nor a Parquet file (it has binary content)"

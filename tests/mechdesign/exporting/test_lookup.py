@@ -9,6 +9,7 @@ from collections import defaultdict
 from dataclasses import replace
 from itertools import pairwise
 
+import pandas as pd
 import pytest
 
 import mechdesign as md
@@ -159,3 +160,11 @@ def test_what_is_no_channel_is_refused():
 def test_unknown_names_are_refused(arguments, message):
     with pytest.raises(md.InputError, match=message):
         md.export(odd_channel(), **arguments)
+
+
+def test_a_symbol_with_nul_is_in_no_script():
+    frame = pd.DataFrame({"s": ["a", "b"] * 30, "x": ["u", "v\0", "w"] * 20})
+    channel = md.design(frame, md.LIP(0.5), sensitive="s", useful="x").channel
+    for form in ("sql", "csv", "r"):
+        with pytest.raises(md.InputError, match="'x' has a symbol with NUL, which no"):
+            md.export(channel, form)
