@@ -244,12 +244,28 @@ def test_a_file_is_released_row_by_row(table, run, ending):
         (("--release", "a", "--smallest-group", "few"), "must be a whole number"),
         (("--release", "a", "--smallest-group", "0"), "--smallest-group ('0') must be"),
         (("--release", "a", "--keep-frequencies", "--free-frequencies"), "contradict"),
-        (("--release", "a", "--promise", "some"), "promise ('some')"),
+        (("--release", "a", "--promise", "some"), "--promise ('some')"),
         (("--release", "a", "--method", "columns"), "leave method (--method) out"),
         (
             ("--release", "a", "--objective", "distance"),
-            "objective distance needs a released column of numbers",
+            "error: --objective distance needs a released column of numbers",
         ),
+        (
+            ("--release", "a,b", "--stay", "x=0.5"),
+            "--stay: the table has no useful symbol 'x'; a symbol has a cell of each of 'a', 'b'",
+        ),
+        (("--release", "a", "--forbid", "q:y"), "error: --forbid: the table has no"),
+        (("--release", "a", "--never", "z=1"), "error: --never: 'z' is not released"),
+        (
+            ("--release", "a", "--smallest-group", "2", "--known", "z"),
+            "error: --known: 'z' is not released",
+        ),
+        (
+            ("--release", "a", "--confidence", "0.9", "--cells", "1"),
+            "error: --cells (1) must be a number of boxes",
+        ),
+        (("--useful", "a", "--unknown", "x"), "error: --unknown ('x') must be refuse"),
+        (("--useful", "a", "--objective", "x"), "error: --objective 'x' must be"),
         (("--release", "a", "--cells", "4"), "give a confidence level too"),
         (
             ("--release", "a", "--confidence", "0.9", "--rare", "auto"),
@@ -284,6 +300,12 @@ def test_refusals(table, run, options, message):
     refused = run(*DESIGN, "--epsilon", "1", *options)
     assert refused.code == 2
     assert message in refused.err
+
+
+def test_a_plan_that_is_impossible_names_the_options_that_were_given(table, run):
+    refused = run(*DESIGN, "--epsilon", "1", "--release", "a,b", "--stay", "1")
+    assert refused.code == 1
+    assert "no plan keeps the promise with --stay: give a larger budget" in refused.err
 
 
 def test_the_smallest_budget_that_keeps_a_share(table, run):
