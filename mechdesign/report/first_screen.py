@@ -502,6 +502,7 @@ def row_first_screen(
         rows=len(joint.useful),
         released=design.outputs,
         single=design.single_rows,
+        rules=design.channel.record.rules,
         of_people=joint.useful.people is not None,
     )
     groups = [line for text in sentences for line in wording.lines_of(text)]

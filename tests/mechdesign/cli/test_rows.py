@@ -559,3 +559,19 @@ def test_long_rows_are_shortened_on_the_terminal_and_whole_in_json(folder, run):
     assert re.search("Worst: the output .*,…, ", audit.out)
     largest = run("audit", "row.json", "--json").record["population"]["largest"]
     assert len(largest["output"].split(", ")) == len(names)
+
+
+def test_apply_says_that_groups_are_not_kept_where_counts_are_not_fixed(table, run):
+    """One empty cell makes the file another one than the table, whose counts alone are fixed."""
+    table.loc[[3], "a"] = None
+    table.to_csv("people.csv", index=False)
+    rows = ("--release", "a,b", "--epsilon", "1", "--smallest-group", "5")
+    asked = (*DESIGN, *rows, "--missing", "marginal", "--output", "c.json")
+    screen = " ".join(run(*asked).out.split())
+    assert "5 times where the counts are fixed, which they are not in a file" in screen
+    drawn = run("apply", "c.json", "people.csv", "drawn.csv")
+    assert "Counts are not fixed, so that a released row may occur less" in drawn.out
+    table.drop(3).to_csv("whole.csv", index=False)
+    fixed = run("apply", "c.json", "whole.csv", "o.csv", "--ledger", "other.db")
+    assert "Counts are fixed" in fixed.out
+    assert "Counts are not fixed" not in fixed.out
