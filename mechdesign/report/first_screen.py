@@ -399,7 +399,10 @@ def box_first_screen(design: Design, audit: Audit, *, last: Sequence[str]) -> st
         rivals=OF_THESE_BOXES.name,
     )
     request = request_of(channel, design.notion)
-    before = wording.all_lines([lead_of(request), *box_promise_lines(channel, audit)])
+    before = little_use_lines(design)
+    before += wording.all_lines(
+        [lead_of(request), *box_promise_lines(channel, audit)]
+    )
     before += ["", *wording.lines_of(kept)]
     before += wording.all_lines(own_lines(utility, channel))
     before += wording.all_lines(channel_law_lines(channel, None))

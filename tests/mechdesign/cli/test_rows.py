@@ -575,3 +575,17 @@ def test_apply_says_that_groups_are_not_kept_where_counts_are_not_fixed(table, r
     fixed = run("apply", "c.json", "whole.csv", "o.csv", "--ledger", "other.db")
     assert "Counts are fixed" in fixed.out
     assert "Counts are not fixed" not in fixed.out
+
+
+def test_boxes_of_no_use_say_so_first(table, run):
+    merged = (*DESIGN, *MERGED, "10000", "--slice-seed", "1", "--epsilon", "1")
+    screen = " ".join(run(*merged).out.split())
+    assert screen.startswith("Of little use: only 0 % of the information is kept.")
+    assert "Nothing is released: no part of the table has enough records" in screen
+    assert "The one box of rows was learned on 80 records" in screen
+    given = ("--release", "a", "--given", "k", "--promise", "relative", "--fill")
+    few = (*DESIGN, *given, "--confidence", "0.9", "--epsilon", "0.01")
+    table.head(44).to_csv("people.csv", index=False)
+    screen = " ".join(run(*few, "--slice-seed", "1").out.split())
+    assert screen.startswith("Of little use")
+    assert "Nothing but the given columns is released: no part of" in screen
