@@ -400,9 +400,7 @@ def box_first_screen(design: Design, audit: Audit, *, last: Sequence[str]) -> st
     )
     request = request_of(channel, design.notion)
     before = little_use_lines(design)
-    before += wording.all_lines(
-        [lead_of(request), *box_promise_lines(channel, audit)]
-    )
+    before += wording.all_lines([lead_of(request), *box_promise_lines(channel, audit)])
     before += ["", *wording.lines_of(kept)]
     before += wording.all_lines(own_lines(utility, channel))
     before += wording.all_lines(channel_law_lines(channel, None))
