@@ -231,9 +231,9 @@ def _singled_texts(judgement: Judgement) -> list[str]:
                 f"{text}."
             ]
         return [
-            f"Of {figure_text(claims.released, WHOLE)} claims on rows that are alone in a few columns, "
-            f"{_spoken(found[0].released)} are claims that {text}; of {tried} on the untouched "
-            f"file {before}."
+            f"Of {figure_text(claims.released, WHOLE)} claims on rows that are alone in a few "
+            f"columns, {_spoken(found[0].released)} are claims that {text}; of {tried} on the "
+            f"untouched file {before}."
         ]
     return []
 
