@@ -25,6 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -121,7 +122,7 @@ def forbidden(request: PlanRequest) -> tuple[Integers, Integers] | None:
     never = never_released(request)
     if never and request.keep_law:
         raise NotPrivate(
-            "never: records of the table have such a row, and the law of the table is kept; "
+            "--never: records of the table have such a row, and the law of the table is kept; "
             "leave it open (--free-frequencies), or leave --never out"
         )
     for y in never:
@@ -130,6 +131,38 @@ def forbidden(request: PlanRequest) -> tuple[Integers, Integers] | None:
         return None
     rows, columns = zip(*pairs, strict=True)
     return np.array(rows, dtype=np.int64), np.array(columns, dtype=np.int64)
+
+
+def check_stays(
+    request: PlanRequest,
+    stays: Sequence[Fraction],
+    pairs: tuple[Integers, Integers] | None,
+) -> None:
+    """Refuse a row that must stay with some probability, and must not stay.
+
+    Parameters
+    ----------
+    stays
+        The least share of each row that stays.
+    pairs
+        The pairs of rows of `forbidden`.
+
+    Raises
+    ------
+    InputError
+        If `stay` contradicts `forbid` or `never`.
+    """
+    if pairs is None:
+        return
+    sources, targets = pairs
+    for x in sources[sources == targets].tolist():
+        if stays[x]:
+            option = "--never" if x in never_released(request) else "--forbid"
+            raise InputError(
+                f"--stay and {option} contradict each other for "
+                f"{quoted(request.joint.useful.names[x])}: say which other rows stay, "
+                "each with a share of its own, or leave one of the two out"
+            )
 
 
 def forbidden_pairs(request: PlanRequest) -> list[tuple[int, int]]:
@@ -142,8 +175,8 @@ def forbidden_pairs(request: PlanRequest) -> list[tuple[int, int]]:
     pairs: list[tuple[int, int]] = []
     for pair in request.forbid:
         check_pair(pair)
-        sources = _meant(pair[0], request.joint, "forbid")
-        targets = set(_meant(pair[1], request.joint, "forbid"))
+        sources = _meant(pair[0], request.joint, "--forbid")
+        targets = set(_meant(pair[1], request.joint, "--forbid"))
         for source in sources:
             for target in targets:
                 if target != source or pair[0] == pair[1]:
@@ -188,11 +221,11 @@ def never_released(request: PlanRequest) -> list[int]:
     for combination in request.never:
         if not combination:
             raise InputError(
-                "never: a combination without a cell means every row; name its columns and cells"
+                "--never: a combination without a cell means every row; name its columns and cells"
             )
         unknown = [name for name in combination if name not in useful.columns]
         if unknown:
-            raise InputError(f"never: {listed(unknown)} is not released")
+            raise InputError(f"--never: {listed(unknown)} is not released")
         wanted = [
             (useful.columns.index(name), text) for name, text in combination.items()
         ]
@@ -201,7 +234,7 @@ def never_released(request: PlanRequest) -> list[int]:
             if all(symbol[k] != text for symbol in useful.symbols):
                 cell = f"{useful.columns[k]}={text}"
                 raise InputError(
-                    f"never: no row of the table has {quoted(cell)} (cells are written as text)"
+                    f"--never: no row of the table has {quoted(cell)} (cells are written as text)"
                 )
         for x, symbol in enumerate(useful.symbols):
             if all(symbol[k] == text for k, text in wanted):

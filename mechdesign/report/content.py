@@ -292,6 +292,7 @@ def _group_texts(design: Design) -> list[str]:
         rows=len(channel.useful),
         released=design.outputs,
         single=design.single_rows,
+        rules=channel.record.rules,
         of_people=channel.useful.people is not None,
     )
 
