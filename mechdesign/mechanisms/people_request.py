@@ -188,10 +188,10 @@ def _texts_by_place(
     if len(columns) > 1:
         names = [f"{name}={text}" for name in columns]
         raise InputError(
-            f"forbid: {quoted(text)} is a cell of several columns: write {listed(names)}"
+            f"--forbid: {quoted(text)} is a cell of several columns: write {listed(names)}"
         )
     if not columns or not any(cell in at_one for at_one in cells[columns[0]]):
-        raise InputError(f"forbid: no record has {quoted(text)}")
+        raise InputError(f"--forbid: no record has {quoted(text)}")
     texts: list[str | None] = []
     for place, at_one in enumerate(cells[columns[0]]):
         is_there = cell in at_one
