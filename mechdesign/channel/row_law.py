@@ -236,6 +236,11 @@ def law_of_record(channel: Releasable, coder: BoxCoder | None, row: Any) -> Law:
         If a column is missing, or the channel does not know the row.
     """
     if coder is not None:
+        if not isinstance(row, Mapping):
+            raise InputError(
+                "give a record of a channel of boxes as a mapping of its columns "
+                f"({listed(coder.released_columns)}) to texts"
+            )
         return _law_of_symbol(channel, _symbol_of_box(channel, coder, row))
     people = channel.useful.people
     if people is None:
