@@ -54,6 +54,7 @@ from mechdesign.core.integers import LARGEST_INTEGER
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.opening import all_rows, open_source
+from mechdesign.mechanisms.queries import PURPOSES
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import numbers_of
 from solvers import Array
@@ -147,8 +148,7 @@ def read_costs(
     # The path comes from --objective, where a mistyped name of an objective is no file, either.
     if not os.path.exists(path) and path != "-":
         raise InputError(
-            f"--objective {quoted(path)} must be information, truth, distance, or a CSV file "
-            "of costs"
+            f"--objective {quoted(path)} is neither a file nor one of {ALL_OBJECTIVES}"
         )
     with open_source(path, text, repeated_names=True) as source:
         header = list(source.header[1:])
@@ -177,6 +177,9 @@ TRUTH = "truth"
 DISTANCE = "distance"
 COSTS = "costs"
 CONVEX = "convex"
+
+ALL_OBJECTIVES = ", ".join((INFORMATION, TRUTH, DISTANCE, *PURPOSES))
+"""What `--objective` can name, for messages."""
 
 ABSOLUTE = "absolute"
 SQUARED = "squared"
@@ -281,8 +284,7 @@ def _power(objective: LeastCostObjective) -> str | None:
     target = objective.objective
     if isinstance(target, str) and target not in (TRUTH, DISTANCE):
         raise InputError(
-            f"--objective ({target!r}) must be information, truth, distance or a matrix of costs "
-            "(--objective COSTS.csv)"
+            f"--objective ({target!r}) must be one of {ALL_OBJECTIVES}, or a matrix of costs"
         )
     power = objective.distance
     if power is not None and objective.name != DISTANCE:

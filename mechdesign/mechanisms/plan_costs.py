@@ -362,8 +362,11 @@ def _objective(request: PlanRequest, stays: Sequence[Fraction]) -> Objective:
             if share
         },
         forbid=tuple((str(a), str(b)) for a, b in request.forbid),
-        # Weights of columns are no constraints, yet without them it would be another objective.
-        constraints=len(request.never) + len(request.column_weights or {}),
+        never=tuple(dict(combination) for combination in request.never),
+        column_weights={
+            column: float(weight)
+            for column, weight in (request.column_weights or {}).items()
+        },
     )
 
 

@@ -324,7 +324,7 @@ def least_of(
     if bins is not None:
         kind = bins.kind
     return LeastKept(
-        asked=objective.model_dump(),
+        asked=objective.values,
         by_symbol=tuple(zip(channel.useful.names, shares, strict=True)),
         kind=kind,
         of_rows=channel.published is not None,

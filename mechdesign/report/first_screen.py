@@ -298,10 +298,8 @@ def no_population_of_rows(channel: Channel) -> str:
     if sensitive is not None and sensitive.protects_columns:
         is_special = True
     objective = record.objective
-    if objective is not None:
-        has_limits = objective.stay or objective.forbid or objective.constraints
-        if objective.name != "truth" or has_limits:
-            is_special = True
+    if objective is not None and (objective.name != "truth" or objective.is_special):
+        is_special = True
     if is_special:
         return NO_POPULATION
     return f"{NO_POPULATION.removesuffix('.')}; {PROTECTS_OTHERS}"
