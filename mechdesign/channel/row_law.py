@@ -241,7 +241,8 @@ def law_of_record(channel: Releasable, coder: BoxCoder | None, row: Any) -> Law:
                 "give a record of a channel of boxes as a mapping of its columns "
                 f"({listed(coder.released_columns)}) to texts"
             )
-        return _law_of_symbol(channel, _symbol_of_box(channel, coder, row))
+        record = cast("Mapping[str, str]", row)
+        return _law_of_symbol(channel, _symbol_of_box(channel, coder, record))
     people = channel.useful.people
     if people is None:
         return _law_of_symbol(channel, _symbol_of(channel.useful, row))
