@@ -185,10 +185,10 @@ class IntegerRows(Sequence[tuple[int, ...]]):
             return tuple(self[i] for i in range(*index.indices(len(self))))
         # A range treats negative indices and those out of range as a list does.
         i = range(len(self))[cast("int", index)]
-        row = [0] * self.shape[1]
-        for column, value in self.entries_of(i):
-            row[column] = value
-        return tuple(row)
+        span = slice(int(self.indptr[i]), int(self.indptr[i + 1]))
+        row = np.zeros(self.shape[1], dtype=np.int64)
+        row[self.indices[span]] = self.values[span]
+        return tuple(row.tolist())
 
     def __iter__(self) -> Iterator[tuple[int, ...]]:
         if self.has_equal_rows:
@@ -258,6 +258,11 @@ class IntegerRows(Sequence[tuple[int, ...]]):
                 (every, (value,) * len(self)) if value else ((), ())
                 for value in self[0]
             )
+        if len(self.values) == self.shape[0] * self.shape[1]:
+            # Every entry is positive, so that there is nothing to sort.
+            every = tuple(range(len(self)))
+            by_column = self.values.reshape(self.shape).T
+            return tuple((every, tuple(column.tolist())) for column in by_column)
         # A stable sort keeps the rows of a column in order.
         order = np.argsort(self.indices, kind="stable")
         rows = tuple(self.row_of[order].tolist())
