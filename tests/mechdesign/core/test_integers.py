@@ -177,3 +177,21 @@ def test_columns_without_zeros_are_read_without_a_sort() -> None:
     assert columns[0][0] is columns[2][0]
     with_zero = IntegerRows.of(((3, 1, 4), (0, 5, 9))).columns
     assert with_zero == (((0,), (3,)), ((0, 1), (1, 5)), ((0, 1), (4, 9)))
+
+
+def test_rows_that_are_the_same_but_for_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = np.array([3, 0, 2])
+    rows = IntegerRows.with_rows(row, 4, {1: np.array([0, 5, 0])})
+    expected = ((3, 0, 2), (0, 5, 0), (3, 0, 2), (3, 0, 2))
+    assert rows == IntegerRows.of(expected)
+    assert tuple(rows) == expected
+    # A long row that is like the one before is the same object, which is written once.
+    monkeypatch.setattr(integers, "LONG_ROW", 2)
+    one, _, third, fourth = rows
+    assert (one, third) == (fourth, fourth)
+    assert third is fourth
+    assert rows.columns == (
+        ((0, 2, 3), (3, 3, 3)),
+        ((1,), (5,)),
+        ((0, 2, 3), (2, 2, 2)),
+    )
