@@ -191,6 +191,34 @@ def frequencies(file, p_x):
     return found
 
 
+def named(file, text):
+    """Which rows a text means: a whole one, COLUMN=CELL, or a cell of any column."""
+    symbols, columns = file["useful"]["symbols"], file["useful"]["columns"]
+    column, _, cell = text.partition("=")
+    rows = [", ".join(symbol) == text for symbol in symbols]
+    if not any(rows) and column in columns:
+        rows = [symbol[columns.index(column)] == cell for symbol in symbols]
+    if not any(rows):
+        rows = [text in symbol for symbol in symbols]
+    return np.array(rows)
+
+
+def allowed_pairs(file):
+    """Which y may be released for x, by the conditions of the design."""
+    symbols, objective = file["useful"]["symbols"], file["objective"]
+    allowed = np.full((len(symbols), len(symbols)), True)
+    for x, y in objective["forbid"]:
+        pairs = np.outer(named(file, x), named(file, y))
+        if x != y:
+            # A row with both cells may stay.
+            np.fill_diagonal(pairs, False)
+        allowed &= ~pairs
+    for cells in objective.get("never", []):
+        parts = [named(file, f"{column}={cell}") for column, cell in cells.items()]
+        allowed[:, np.all(parts, axis=0)] = False
+    return allowed
+
+
 def least_cost(file, proof, counts, sets):
     """sum_x P(x) (stay E(x, x) + (1 - stay) min_y E(x, y)) + sum_y f_y q_y, in fractions."""
     objective, symbols = file["objective"], file["useful"]["symbols"]
@@ -201,11 +229,8 @@ def least_cost(file, proof, counts, sets):
         sys.exit("prices of frequencies, which are free")
     added, spent = averages_of(file, proof, counts)
     reduced = costs_of(file, proof) - prices + added
-    allowed = np.full(reduced.shape, True)
+    allowed = allowed_pairs(file)
     allowed[:, q == 0] = False
-    # Pairs of rows are forbidden by cells; without them the bound holds as well.
-    for x, y in [] if "published" in file else objective["forbid"]:
-        allowed[names.index(x), names.index(y)] = False
     stay = exact([objective["stay"].get(name, "0") for name in names])
     bound = prices @ q - spent
     for members in strata_of(file):

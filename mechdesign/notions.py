@@ -99,7 +99,7 @@ def split(epsilon: float, lam: float) -> tuple[float, float]:
     parts = lam * epsilon, (1.0 - lam) * epsilon
     if min(parts) < LEAST_BUDGET:
         raise InputError(
-            f"epsilon ({epsilon!r}) is too small to be divided by lam ({lam!r}): doubles below "
+            f"--epsilon ({epsilon!r}) is too small to be divided by --lam ({lam!r}): doubles below "
             f"{LEAST_BUDGET:.3g} lose digits; give a larger epsilon"
         )
     return parts
@@ -119,7 +119,9 @@ def check_alpha(alpha: float) -> float:
     value = number("alpha", alpha, "above 1, or inf")
     # Written so that NaN is refused, too.
     if not value > 1.0:
-        raise InputError(f"alpha ({value:g}) must be above 1 (inf is the largest lift)")
+        raise InputError(
+            f"--alpha ({value:g}) must be above 1 (inf is the largest lift)"
+        )
     return value
 
 

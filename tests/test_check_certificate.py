@@ -139,6 +139,16 @@ ROWS = {
     "rows within tv": {"average": {"tv": 0.05}, "smallest_group": 1},
     "numbers": {"objective": "distance", "smallest_group": 1},
     "relative": {"given": ["region"], "promise": "relative", "smallest_group": 1},
+    "forbidden": {
+        "forbid": [("region=1", "region=0"), ("27", "20"), ("1, 1, 21", "1, 2, 21")],
+        "smallest_group": 1,
+    },
+    "never": {
+        "never": [{"region": "1", "job": "2"}],
+        "forbid": [("age=25", "age=25")],
+        "keep_frequencies": False,
+    },
+    "weights": {"column_weights": {"job": 3, "age": 0.5}, "smallest_group": 1},
 }
 
 

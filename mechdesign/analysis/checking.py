@@ -252,6 +252,9 @@ LEVEL = 0.001
 PERSON = "person"
 """What a check counts where a person has several records."""
 
+PAIR = "pair"
+"""Kind of a finding: a label that the channel never gives for the symbol of its record."""
+
 TABLE_NOTICE = (
     "without the original the frequencies are compared with those that the channel's "
     "own table predicts; data of another origin may differ from them (--any-data)"

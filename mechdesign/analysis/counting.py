@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.analysis.checking import Counts, Finding
+from mechdesign.analysis.checking import PAIR, Counts, Finding
 from mechdesign.analysis.released_table import (
     Difference,
     Released,
@@ -253,7 +253,7 @@ def _note_impossible_pairs(
     names = (*useful.names, "an empty cell", "an unknown symbol")
     label = counting.labels.names[ys[first]]
     problem = f"the channel never gives {quoted(label)} for {quoted(names[xs[first]])}"
-    counting.offend("pair", first, problem, len(wrong))
+    counting.offend(PAIR, first, problem, len(wrong))
 
 
 def _note_difference(counting: Counting, difference: Difference) -> None:

@@ -61,6 +61,7 @@ from mechdesign.formats.opening import open_source
 from mechdesign.jobs.manifest import ManifestVerdict, judge_manifest
 from mechdesign.jobs.side_files import InternalManifest, PublicManifest
 from mechdesign.release.coding import NearestRows
+from mechdesign.release.identified_draws import KEEP
 from mechdesign.release.released_values import LABEL
 from mechdesign.release.samplers import OUTPUT, Policy
 from mechdesign.tables.variable import Variable
@@ -76,6 +77,13 @@ _IN_ORDER = (
     "the records were compared in the order of both files: a release in random order "
     "(--shuffle) is checked without --original, or with its manifest beside it "
     "(FILE.manifest.json)"
+)
+_KEPT = (
+    "by its manifest a record whose symbol changed since an earlier release keeps what was "
+    "released for its first one (--changed keep): {}frequencies were tested without the original"
+)
+_KEPT_OTHERS = (
+    "{} a value that the channel never gives for the symbol of the original, and "
 )
 _OTHER_MANIFEST = (
     "the manifest beside it (FILE.manifest.json) is of another file, or this one was changed after "
@@ -304,6 +312,7 @@ def check(
             any_data=any_data or labels is not channel,
             # Records in random order cannot be paired with those of the original.
             shuffled=manifest is not None and manifest.shuffled,
+            keeps_changed=_keeps_changed(manifest, channel),
         )
     # A release in random order fails every comparison of records, however faithful it is.
     if original is not None and not check.plausible and manifest is None:
@@ -321,6 +330,7 @@ def _check_symbols(
     policy: Policy,
     any_data: bool,
     shuffled: bool,
+    keeps_changed: bool,
 ) -> checking.ReleaseCheck:
     """The check of a release of one column or of rows, beside its original where their records pair
     up.
@@ -331,24 +341,54 @@ def _check_symbols(
     if is_lost:
         original = None
         any_data = True
-    if is_wide(channel) and form == LABEL:
-        check = check_rows(
-            channel,
-            file,
-            original=original,
-            level=level,
-            policy=policy,
-            any_data=any_data,
-        )
-    else:
+
+    def checked(original: PathLike | None, any_data: bool) -> checking.ReleaseCheck:
+        if is_wide(channel) and form == LABEL:
+            return check_rows(
+                channel,
+                file,
+                original=original,
+                level=level,
+                policy=policy,
+                any_data=any_data,
+            )
         law = _LabelLaw.of(channel, form, policy)
         if original is None:
-            check = _check_alone(file, law, level, any_data)
-        else:
-            check = _check_beside(file, law, level, original, channel.useful)
+            return _check_alone(file, law, level, any_data)
+        return _check_beside(file, law, level, original, channel.useful)
+
+    check = checked(original, any_data)
+    if original is not None and keeps_changed and not check.plausible:
+        check = _with_kept_records(check, checked(None, any_data=True))
     if is_lost:
         check = replace(check, notices=(_SHUFFLED, *check.notices))
     return check
+
+
+def _with_kept_records(
+    beside: checking.ReleaseCheck, alone: checking.ReleaseCheck
+) -> checking.ReleaseCheck:
+    """The check beside the original of a release in which some records keep what was released for
+    an earlier symbol, which nobody can tell from a wrong draw: frequencies are those of `alone`.
+    """
+    others = ""
+    rest: list[checking.Finding] = []
+    for finding in beside.findings:
+        if finding.kind == checking.PAIR:
+            have = "record has" if finding.records == 1 else "records have"
+            others = _KEPT_OTHERS.format(f"{finding.records:,} {have}")
+        else:
+            rest.append(finding)
+    notices = (_KEPT.format(others), *alone.notices)
+    return replace(alone, findings=tuple(rest), notices=notices)
+
+
+def _keeps_changed(
+    manifest: PublicManifest | InternalManifest | None, channel: Channel
+) -> bool:
+    """Whether records keep what was released for an earlier symbol, by the manifest."""
+    column = None if manifest is None else column_of(manifest, channel)
+    return column is not None and column.changed == KEEP
 
 
 def _with_what_is_stated(

@@ -21,7 +21,7 @@ from mechdesign.analysis.frequencies import (
     estimate_frequencies,
 )
 from mechdesign.analysis.joint_frequencies import JointFrequencies, estimate_joint
-from mechdesign.analysis.release_facts import facts_of_release
+from mechdesign.analysis.release_facts import counted_otherwise, facts_of_release
 from mechdesign.analysis.released_table import (
     Advance,
     Released,
@@ -36,7 +36,6 @@ from mechdesign.formats.column_names import require_columns
 from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.opening import open_source
 from mechdesign.release.samplers import Policy
-from mechdesign.tables.cell_values import NEAREST
 
 NO_MANIFEST = (
     "no valid manifest of it says whether draws stand in place of empty or unknown cells; if so, "
@@ -87,8 +86,8 @@ def estimate_file(
         policy = Policy.recorded(channel.record.rules)
         if policy.lets_nothing_through:
             notices = (NO_MANIFEST,)
-    if policy.unknown == NEAREST:
-        notices = (*notices, NEAREST_COUNTS)
+    keeps_changed = facts is not None and facts.keeps_changed
+    notices = (*notices, *counted_otherwise(policy, keeps_changed=keeps_changed))
     file = released_file(
         labels,
         released,
@@ -129,12 +128,6 @@ def estimate_file(
         **settings,
     )
     return replace(estimated, notices=(*estimated.notices, *notices))
-
-
-NEAREST_COUNTS = (
-    "rows that the table of the channel does not have were released as draws of the nearest row "
-    "that it has: the estimates count them as that row"
-)
 
 
 def _check_kept(by: str, header: Sequence[str]) -> None:

@@ -299,6 +299,14 @@ def estimate_regression(
     left = law.records - len(names)
     scale = np.full(len(names), law.records / left if left > 0 else np.nan)
     behind = law.behind(names)
+    # The rows of the table, by which a moved law is corrected, do not stand in for the file.
+    for name, records in zip(names, behind.tolist(), strict=True):
+        if not records and len(name) == 1:
+            raise InputError(
+                f"the released file does not determine the coefficient of {quoted(name[0])}: all "
+                "its records have one number there; leave it out"
+            )
+    beta[behind == 0] = np.nan
     # A value of one record has its number exactly, which says nothing of other records.
     scale[behind < FEWEST_RECORDS] = np.nan
     # As of a mean: of equal numbers nothing is known of their spread.

@@ -46,6 +46,7 @@ from mechdesign.jobs.side_files import (
     PublicManifest,
     read_manifest,
 )
+from mechdesign.release.identified_draws import KEEP
 from mechdesign.release.released_values import LABEL, by_output
 from mechdesign.release.samplers import (
     Policy,
@@ -75,12 +76,16 @@ class ReleaseFacts:
     shares : pair of float or None
         Of empty cells and of unknown symbols among its records, from an internal manifest.
     shuffled : bool
+    keeps_changed : bool
+        Whether a record whose symbol changed since an earlier release keeps what was released for
+        its first one.
     """
 
     source: str
     policy: Policy
     shares: tuple[float | None, float | None] = (None, None)
     shuffled: bool = False
+    keeps_changed: bool = False
 
 
 def facts_of_release(
@@ -112,6 +117,27 @@ def facts_of_release(
         return None
 
 
+NEAREST_COUNTS = (
+    "rows that the table of the channel does not have were released as draws of the nearest row "
+    "that it has: the estimates count them as that row"
+)
+
+CHANGED_COUNTS = (
+    "a record whose symbol changed since an earlier release keeps what was released for its first "
+    "one (--changed keep): the estimates count it with its first symbol"
+)
+
+
+def counted_otherwise(policy: Policy, *, keeps_changed: bool) -> tuple[str, ...]:
+    """Notices of estimates that count some records with another symbol than they have."""
+    notices: list[str] = []
+    if policy.unknown == NEAREST:
+        notices.append(NEAREST_COUNTS)
+    if keeps_changed:
+        notices.append(CHANGED_COUNTS)
+    return tuple(notices)
+
+
 NOT_CORRECTED = (
     "the release has draws in place of empty or unknown cells, and estimates from released {} "
     "cannot be corrected for them: design with --missing symbol, or release the records that have "
@@ -130,15 +156,23 @@ class RecordsWithout:
         by default.
     are_known : bool
         Whether it was given, or is in the manifest.
+    keeps_changed : bool
+        As in `ReleaseFacts`.
     """
 
     policy: Policy
     are_known: bool
+    keeps_changed: bool
 
     @property
     def are_there(self) -> bool:
         """Whether there may be any."""
         return not self.policy.lets_nothing_through
+
+    @property
+    def counted_otherwise(self) -> tuple[str, ...]:
+        """Notices of estimates that count some records with another symbol than they have."""
+        return counted_otherwise(self.policy, keeps_changed=self.keeps_changed)
 
 
 def other_records(
@@ -161,7 +195,8 @@ def other_records(
     is_known = policy is not None
     if policy is None:
         policy = Policy.recorded(recorded_rules([channel]))
-    return RecordsWithout(policy, is_known)
+    keeps_changed = facts is not None and facts.keeps_changed
+    return RecordsWithout(policy, is_known, keeps_changed)
 
 
 def refuse_other_channel(released: PathLike, channel: Channel) -> None:
@@ -214,7 +249,12 @@ def _facts_of(released: PathLike, channel: Channel, path: PathLike) -> ReleaseFa
         trim=column.trim,
         missing_codes=column.missing_codes,
     )
-    facts = ReleaseFacts(os.fspath(path), policy, shuffled=found.shuffled)
+    facts = ReleaseFacts(
+        os.fspath(path),
+        policy,
+        shuffled=found.shuffled,
+        keeps_changed=column.changed == KEEP,
+    )
     if isinstance(column, InternalColumn) and found.records and len(column.counts) == 1:
         (counts,) = column.counts
         shares = (

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from mechdesign.analysis import checking
-from mechdesign.analysis.checking import Counts
+from mechdesign.analysis.checking import PAIR, Counts
 from mechdesign.analysis.counting import (
     CountedFile,
     Counting,
@@ -198,7 +198,7 @@ def _count_pairs(
             wrong = np.flatnonzero(known)[places == NOWHERE]
             if wrong.size:
                 counting.offend(
-                    "pair",
+                    PAIR,
                     int(wrong[0]),
                     f"the channel never gives {quoted(file.labels.names[ys[wrong[0]]])} for "
                     f"{quoted(useful.names[xs[wrong[0]]])}",

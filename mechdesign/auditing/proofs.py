@@ -37,7 +37,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -57,6 +57,7 @@ from mechdesign.core.balls import FIRST_BITS, lower, precision, quotient_above, 
 from mechdesign.core.errors import InputError, ProofOutOfTime
 from mechdesign.core.wording import quoted
 from mechdesign.tables.joint import Joint
+from mechdesign.tables.row_restrictions import forbidden_pairs, never_released
 from mechdesign.tables.variable import numbers_of
 
 Array = NDArray[np.float64]
@@ -141,9 +142,12 @@ def cost_bound(
         released = np.array([share > 0 for share in frequencies])
     elif any(proof.prices):
         raise InputError("the proof has prices of frequencies, which are free here")
+    never = never_released(joint.useful, objective.never)
+    released[never] = False
     costs = _costs_of(channel, joint, proof)
     charges = charges_of(channel, joint, proof)
     forbidden = _forbidden(channel, joint)
+    _check_restrictions(channel, joint, forbidden, never)
     total = 0
     for one, members in zip(by_stratum, members_of(strata), strict=True):
         sides: Array | None = None
@@ -258,15 +262,35 @@ def _frequencies(channel: Channel, joint: Joint) -> list[Fraction]:
 
 def _forbidden(channel: Channel, joint: Joint) -> dict[int, list[int]]:
     """The inputs that are forbidden to each output."""
-    objective = channel.record.objective
+    objective: Any = channel.record.objective
     found: dict[int, list[int]] = {}
-    if objective is None or channel.published is not None:
-        # Pairs of rows are named by cells as well: without them the bound still holds.
-        return found
-    position = {name: x for x, name in enumerate(joint.useful.names)}
-    for source, target in objective.forbid:
-        found.setdefault(position[target], []).append(position[source])
+    for source, target in forbidden_pairs(joint.useful, objective.forbid):
+        found.setdefault(target, []).append(source)
     return found
+
+
+def _check_restrictions(
+    channel: Channel,
+    joint: Joint,
+    forbidden: Mapping[int, Sequence[int]],
+    never: Sequence[int],
+) -> None:
+    """Raise InputError where the channel does what the conditions of its bound forbid."""
+    if not forbidden and not never:
+        return
+    position = {name: y for y, name in enumerate(joint.useful.names)}
+    targets = np.array([position[label] for label in channel.outputs])
+    integers = channel.integers
+    size = len(joint.useful)
+    pairs = integers.row_of * size + targets[integers.indices]
+    wrong = [x * size + y for y, sources in forbidden.items() for x in sources]
+    is_wrong = np.isin(pairs, np.array(wrong, dtype=np.int64))
+    is_wrong |= np.isin(pairs % size, np.array(never, dtype=np.int64))
+    if (is_wrong & (integers.values > 0)).any():
+        raise InputError(
+            "the channel releases what the conditions of its file forbid (forbid, never), so the "
+            "bound is one for other channels"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -365,7 +389,9 @@ class _Stratum:
             for k, y in enumerate(outputs[part].tolist()):
                 own[place[y]] = block[place[y], k]
                 for x in forbidden.get(y, ()):
-                    block[place[x], k] = np.inf
+                    # A row of another stratum is not released as y anyway.
+                    if x in place:
+                        block[place[x], k] = np.inf
             np.minimum(least, block.min(axis=1, initial=np.inf), out=least)
         if not np.isfinite(least).all():
             raise InputError(

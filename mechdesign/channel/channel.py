@@ -998,7 +998,9 @@ class Channel(Displayed):
             cells = encoded_columns(column, self.released_columns)
         records = records_of(identity, first_row, len(cells[0]))
         if draws not in (None, *DRAWS):
-            raise InputError(f"draws ({quoted(draws)}) must be one of {listed(DRAWS)}")
+            raise InputError(
+                f"--draws ({quoted(draws)}) must be one of {listed(DRAWS)}"
+            )
         # Other columns have nothing beside their cells, which names nobody.
         if is_frame(column) or hasattr(column, "to_frame"):
             above("people").refuse_people_of_draw(self, column, unit)

@@ -116,8 +116,10 @@ class Objective(Record):
     """The objective of the design; without one outputs are free and keep most information about X.
 
     `stay` has the least share of each symbol that keeps its value, `forbid` the pairs (from, to) of
-    symbols of which the first is never released as the second. `constraints` counts further ones,
-    which a file cannot hold. Numbers of released rows are moved least in "ranks" by default.
+    symbols of which the first is never released as the second. Rows are named by cells as well:
+    `never` has combinations of cells, by column, that are never released, and `column_weights` what
+    a changed cell of a column costs in proportion, where it is not 1. `constraints` counts
+    functions, which a file cannot hold. Numbers of rows are moved least in "ranks" by default.
     """
 
     name: Literal["truth", "distance", "costs", "convex"]
@@ -125,7 +127,26 @@ class Objective(Record):
     keep_frequencies: bool = False
     stay: dict[str, Ratio] = Field(default_factory=dict)
     forbid: tuple[tuple[str, str], ...] = ()
+    never: tuple[dict[str, str], ...] = ()
+    column_weights: dict[str, Annotated[float, Field(gt=0.0, allow_inf_nan=False)]] = (
+        Field(default_factory=dict)
+    )
     constraints: Annotated[int, Field(ge=0)] = 0
+
+    @property
+    def is_special(self) -> bool:
+        """Whether there is more than the name of the objective."""
+        asked = (self.stay, self.forbid, self.never, self.column_weights)
+        return any(asked) or self.constraints > 0
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Its keys in a file, which lacks what only rows have where it was not asked."""
+        values = self.model_dump()
+        for name in ("never", "column_weights"):
+            if not values[name]:
+                del values[name]
+        return values
 
     @model_validator(mode="after")
     def _has_a_distance_where_it_needs_one(self) -> Objective:
@@ -448,7 +469,7 @@ def record_values(record: ChannelRecord) -> dict[str, Any]:
         values[key] = without_infinities(getattr(record, key), key)
     values["objective"] = None
     if record.objective is not None:
-        values["objective"] = record.objective.model_dump()
+        values["objective"] = record.objective.values
     values["budgets"] = _plain(record.budgets) or None
     values["after"] = record.after or None
     values["averages"] = _plain(record.averages) or None

@@ -154,8 +154,18 @@ def _run(arguments: list[str], reporter: Reporter) -> int:
         text = f"{text}; the release itself is written whole"
     fields = {"exit_code": failure.exit_code, **trace}
     hint = failure.hint or _hint_of_locale(arguments)
+    if failure.event == "usage_error":
+        hint = _hint_of_dash(arguments) or hint
     reporter.error(text, event=failure.event, hint=hint, **fields)
     return failure.exit_code
+
+
+def _hint_of_dash(words: Sequence[str]) -> str | None:
+    """How to name a file that was taken for an option."""
+    for word in words:
+        if word.startswith("-") and os.path.isfile(word):
+            return f"A file whose name begins with a dash is given as ./{word}"
+    return None
 
 
 def _hint_of_locale(words: Sequence[str]) -> str | None:

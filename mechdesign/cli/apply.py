@@ -400,7 +400,7 @@ def _written(result: Applied, arguments: ApplyArguments, *, dry_run: bool) -> st
 
 def _law_sentences(result: Applied, arguments: ApplyArguments) -> list[str]:
     """What an analyst reads in a file of released rows; nothing is said of labels."""
-    from mechdesign.release.drawing import FIXED
+    from mechdesign.release.drawing import FIXED, INDEPENDENT
 
     sentences: list[str] = []
     if result.draws == FIXED and result.law_kept:
@@ -433,9 +433,28 @@ def _law_sentences(result: Applied, arguments: ApplyArguments) -> list[str]:
         sentences.append(f"{sentence}.")
         if arguments.columns.also is None:
             sentences += _changes(arguments.channel)
+    if result.draws == INDEPENDENT and _has_groups(arguments):
+        sentences.append(
+            "Counts are not fixed, so that a released row may occur less often than expected, "
+            "even once."
+        )
     if result.whole_file:
         sentences.append("The promise holds for readers of the whole file, too.")
     return sentences
+
+
+def _has_groups(arguments: ApplyArguments) -> bool:
+    """Whether every released row is expected more than once, which a design may have promised."""
+    from mechdesign.channel.file import load
+    from mechdesign.mechanisms.plan_costs import groups_of
+
+    if arguments.columns.also is not None:
+        return False
+    channel = load(arguments.channel)
+    is_of_rows = channel.releases_symbols and len(channel.useful.columns) > 1
+    if channel.joint is None or not is_of_rows:
+        return False
+    return groups_of(channel, channel.joint)[0] > 1
 
 
 def _is_weighted(path: str) -> bool:

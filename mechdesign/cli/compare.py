@@ -284,7 +284,7 @@ def compare(
     # Read before the table is: a grid that is no grid is refused at once.
     asked = _grid(arguments)
     population = confidence.read()
-    files.check((table.table,), force=force)
+    files.check(table.inputs + confidence.inputs, force=force)
     with reporter.work("reading the table"):
         joint = _table(arguments)
         unseen = confidence.unseen(joint)

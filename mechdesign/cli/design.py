@@ -110,8 +110,8 @@ def design(
     budget.check()
     search.check()
     population = confidence.read()
-    output.check((table.table,), force=force)
-    reports.check((table.table,), {"--output": output.output}, force=force)
+    output.check(arguments.inputs, force=force)
+    reports.check(arguments.inputs, {"--output": output.output}, force=force)
     rows.refuse_alone()
     is_boxed = rows.merging or (rows.asked and population.level is not None)
     if is_boxed:

@@ -214,6 +214,11 @@ class ObjectiveOptions(options.KeptOptions):
         """The objective where it is named, else that of a release of one column."""
         return self.objective or "information"
 
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The file of costs or queries, if there is one."""
+        return () if self.named else (self.name,)
+
     def shown(self) -> ObjectiveOptions:
         """As a line that everybody may read has them: without the place of a file."""
         if self.named:
@@ -552,6 +557,13 @@ class DesignArguments:
     reports: ReportOptions
     common: options.CommonOptions
     force: bool
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """All files that the design reads, none of which may be replaced."""
+        earlier = tuple(self.after.after or ())
+        files = self.table.inputs + self.confidence.inputs + earlier
+        return files + self.objective.inputs
 
     @property
     def writes_or_prints_json(self) -> bool:

@@ -137,7 +137,7 @@ def estimate(
             is_statistic=is_statistic,
         )
         if estimator is Estimator.STATISTICS:
-            _estimate_statistics(reporter, file, loaded, besides.policy, asked, common)
+            _estimate_statistics(reporter, file, loaded, besides, asked, common)
         elif estimator is Estimator.SHARES:
             _estimate_shares(reporter, file, loaded, besides, asked, common)
     if estimator is not Estimator.COLUMN:
@@ -260,12 +260,11 @@ def _estimate_shares(
     common: options.CommonOptions,
 ) -> None:
     """Shares of columns of released rows."""
-    from mechdesign.analysis.file_frequencies import NEAREST_COUNTS, NO_MANIFEST
+    from mechdesign.analysis.file_frequencies import NO_MANIFEST
     from mechdesign.analysis.law_estimates import estimate_shares
     from mechdesign.analysis.release_facts import has_fixed_counts
     from mechdesign.report.releases import law_estimate_note, silent_note
     from mechdesign.report.wording import paragraph
-    from mechdesign.tables.cell_values import NEAREST
 
     _refuse_renaming(file)
     level = number("--level", asked.level)
@@ -296,8 +295,7 @@ def _estimate_shares(
         notes.append(silent_note(channel.silent_strata))
     if not without.are_known:
         reporter.notice(NO_MANIFEST)
-    if without.policy.unknown == NEAREST:
-        notes.append(paragraph(f"Note: {NEAREST_COUNTS}.", ""))
+    notes += [paragraph(f"Note: {note}.", "") for note in without.counted_otherwise]
     _answer_columns(estimates, facts, notes, common)
 
 
@@ -333,12 +331,11 @@ def _estimate_statistics(
     reporter: Reporter,
     file: _ReleasedFile,
     channel: md.Channel,
-    policy: md.Policy,
+    without: RecordsWithout,
     asked: EstimateOptions,
     common: options.CommonOptions,
 ) -> None:
     """A mean or a regression of columns of released rows."""
-    from mechdesign.analysis.file_frequencies import NEAREST_COUNTS
     from mechdesign.analysis.law_statistics import estimate_means, estimate_regression
     from mechdesign.analysis.release_facts import has_fixed_counts
     from mechdesign.report.releases import (
@@ -346,7 +343,6 @@ def _estimate_statistics(
         statistics_text,
     )
     from mechdesign.report.wording import paragraph
-    from mechdesign.tables.cell_values import NEAREST
 
     _refuse_renaming(file)
     fixed = has_fixed_counts(file.path, channel)
@@ -368,8 +364,8 @@ def _estimate_statistics(
             found = estimate_regression(channel, file.path, outcome, on, **settings)
     reporter.done("estimated", f"{file.path} is counted", records=found.records)
     text = statistics_text(found, fixed=fixed, kept=kept)
-    if policy.unknown == NEAREST:
-        text += "\n" + paragraph(f"Note: {NEAREST_COUNTS}.", "")
+    for note in without.counted_otherwise:
+        text += "\n" + paragraph(f"Note: {note}.", "")
     common.answer(lambda: statistics_record(found, fixed=fixed), lambda: text)
 
 

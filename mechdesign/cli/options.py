@@ -187,6 +187,12 @@ class ConfidenceOptions:
         public="SECRETS.csv",
     )
 
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The files that are read."""
+        files = (self.known_shares, self.symbols, self.secrets)
+        return tuple(file for file in files if file is not None)
+
     def read(self) -> PopulationRequest:
         """The level and the known shares, as far as they go without the table."""
         from mechdesign.tables.confidence import check_level, read_shares

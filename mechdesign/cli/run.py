@@ -165,7 +165,8 @@ def _run_steps(
             answers.real[place] = path
             return place
 
-        steps = _steps(job, what.dry_run, place_of, key_from)
+        name = Path(what.job).name
+        steps = _steps(job, name, what.dry_run, place_of, key_from)
         for section, function, values in steps:
             # Each step sets it when its own output is complete.
             reporter.finished = False
@@ -210,16 +211,19 @@ Step: TypeAlias = tuple[Place, Callable[..., int | None], dict[str, Any]]
 
 def _steps(
     job: Any,
+    name: str,
     dry_run: bool,
     place_of: Callable[[str], str],
     key_from: str | None,
 ) -> Iterator[Step]:
-    """The steps of a job, without those that are done already; the key of its ledger is at
-    `key_from`.
+    """The steps of a job, without those that are done already; `name` is that of its file, and the
+    key of its ledger is at `key_from`.
     """
     channel = job.channel
     is_new = not os.path.exists(channel)
     reports, there, report_options = _reports(job, is_new=is_new)
+    own = {"name": name, "outputs": [*reports.values(), *there.values()]}
+    yield ("report",), _keep_job_file, own
     if reports:
         # Reports that cannot be written are refused before the work.
         values = reports | report_options
@@ -232,6 +236,8 @@ def _steps(
     # So are inputs and outputs of releases; a release may read what an earlier one writes.
     written: list[str] = []
     for number, release in enumerate(job.apply):
+        own = {"name": name, "outputs": _outputs(release)}
+        yield ("apply", number), _keep_job_file, own
         check = {**release.model_dump(), "written": tuple(written)}
         yield ("apply", number), _check_places, check
         written.append(release.target)
@@ -254,6 +260,24 @@ def _steps(
     if reports:
         places = {name: place_of(path) for name, path in reports.items()}
         yield ("report",), report, places | report_options | {"channel": channel}
+
+
+def _outputs(release: Any) -> list[str]:
+    """The files that a release writes."""
+    places = (
+        release.target,
+        release.manifest,
+        release.internal_manifest,
+        release.codebook,
+    )
+    return [place for place in places if place is not None]
+
+
+def _keep_job_file(name: str, outputs: Sequence[str]) -> None:
+    """Refuse outputs that would replace the file of the job, which is needed to run it again."""
+    from mechdesign.jobs.target import keep_apart
+
+    keep_apart(outputs, [("the job file", name)])
 
 
 def _check_places(files: Files, text: OutputFormat, written: Sequence[str]) -> None:

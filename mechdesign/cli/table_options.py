@@ -17,6 +17,7 @@ reach together through it, and refuses to write files, unless --person or --unit
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -231,6 +232,13 @@ class InputTable(TextFormat, TableOptions):
         "quotes.",
         public=PUBLIC_TABLE,
     )
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The file of the table, or those of a folder."""
+        from mechdesign.formats.opening import paths_of
+
+        return tuple(os.fspath(path) for path in paths_of(self.table))
 
     def header(self) -> list[str]:
         """The names of the columns of the table."""

@@ -265,11 +265,10 @@ def _is_comparable(objective: Objective, design: Design) -> bool:
     `compare` has no arguments for the least shares of symbols that stay, for forbidden
     replacements, for further constraints, and for smallest groups.
     """
-    has_restrictions = objective.stay or objective.forbid or objective.constraints
     # Of rows, what was to keep the frequencies and does not has smallest groups that moved them.
     moved = objective.keep_frequencies and not design.channel.keeps_law
     has_groups = _is_of_rows(design) and moved
-    return objective.name in OBJECTIVES and not has_restrictions and not has_groups
+    return objective.name in OBJECTIVES and not objective.is_special and not has_groups
 
 
 def _budgets(case: Case, arguments: dict[str, Any]) -> list[float]:

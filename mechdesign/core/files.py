@@ -47,6 +47,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager, suppress
+from glob import glob, has_magic
 from pathlib import Path
 from typing import TypeGuard, cast
 
@@ -278,6 +279,9 @@ def read_errors(name: str) -> Generator[None]:
     try:
         yield
     except FileNotFoundError:
+        if has_magic(name) and glob(name, recursive=True):
+            message = f"{name} is a pattern, and one file is read here: name it"
+            raise FileError(name, message) from None
         raise FileError(name, f"{name}: there is no such file") from None
     except IsADirectoryError:
         raise FileError(

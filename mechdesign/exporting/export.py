@@ -160,7 +160,7 @@ def export(
         If the table of the channel disproves its promise, or that of its rounded rows.
     """
     if to not in TARGETS:
-        raise InputError(f"to ({quoted(to)}) must be one of {listed(TARGETS)}")
+        raise InputError(f"--to ({quoted(to)}) must be one of {listed(TARGETS)}")
     if not table or not identity:
         raise InputError("the table and its identifying column need names")
     lookup = lookup_of(channel)

@@ -228,7 +228,7 @@ def dialect_named(name: str) -> Dialect:
         if dialect.name == name:
             return dialect
     names = [dialect.name for dialect in DIALECTS]
-    raise InputError(f"dialect ({quoted(name)}) must be one of {listed(names)}")
+    raise InputError(f"--dialect ({quoted(name)}) must be one of {listed(names)}")
 
 
 # --------------------------------------------------------------------------- statements

@@ -120,7 +120,7 @@ class CellForm:
     def __post_init__(self) -> None:
         if self.normalise not in NORMALISATIONS:
             raise InputError(
-                f"normalise ({quoted(self.normalise)}) must be one of {listed(NORMALISATIONS)}"
+                f"--normalise ({quoted(self.normalise)}) must be one of {listed(NORMALISATIONS)}"
             )
 
     @property

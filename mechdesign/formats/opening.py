@@ -54,7 +54,7 @@ from mechdesign.core.files import (
     local,
     on_failure,
 )
-from mechdesign.core.wording import quoted
+from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.arrow_arrays import Output
 from mechdesign.formats.cells import as_whole
 from mechdesign.formats.compression import Compression, compression_named, write_all
@@ -332,6 +332,13 @@ def _refuse_other_suffix(
 ) -> None:
     """Raise InputError if the suffix of an output is that of another kind of file."""
     target_kind = kind or source.kind
+    if suffix == ".tsv" and isinstance(source, CsvSource) and target_kind == "CSV":
+        delimiter = source.options.delimiter
+        if delimiter != "\t":
+            raise InputError(
+                f"{target}: the output has {quoted(delimiter)} between cells, as the input, and "
+                ".tsv says tabs; name it .csv"
+            )
     other = "parquet"
     if target_kind == "Parquet":
         other = "csv"
@@ -491,12 +498,7 @@ class FolderSource(AbstractContextManager["FolderSource"]):
         records = 0
         for path in self.paths:
             with GuardedInput(path) as guarded, open_source(path, self._text) as table:
-                if table.kind != self.kind or table.header != self.header:
-                    raise FileError(
-                        os.fspath(path),
-                        f"{path} has other columns than {self.paths[0]}: files that are one "
-                        "table need the same ones",
-                    )
+                self._refuse_other_columns(path, table)
                 self._current = table
                 self._records_before = records
                 for batch in table.batches(encode=encode, read=read, whole=whole):
@@ -509,6 +511,29 @@ class FolderSource(AbstractContextManager["FolderSource"]):
                 bytes_before += guarded.size
                 self.cut = self.cut or table.cut
                 self.hidden_note = self.hidden_note or table.hidden_note
+
+    def _refuse_other_columns(self, path: Path, table: Source) -> None:
+        """Refuse a file that is not written like the first one, and say what differs."""
+        first = self.paths[0]
+        if table.kind != self.kind:
+            difference = (
+                f"{path} is a {table.kind} file and {first} a {self.kind} file: files that are one "
+                "table need the same form; convert one of them"
+            )
+        elif table.header == self.header:
+            return
+        elif sorted(table.header) == sorted(self.header):
+            difference = (
+                f"{path} has the columns of {first} in another order: files that are one table "
+                "need the same order; write one of them anew"
+            )
+        else:
+            names = sorted(set(table.header) ^ set(self.header))
+            difference = (
+                f"{path} has other columns than {first} ({listed(names)} in one of them alone): "
+                "files that are one table need the same ones"
+            )
+        raise FileError(os.fspath(path), difference)
 
     def where(self, record: int) -> str:
         """The file and the line, or row, of a record of the last batch."""

@@ -218,32 +218,22 @@ class FolderRelease:
 
         Before the folder has its name, for a disclosure that was published is not undone.
         """
-        # A rehearsal has written no files to read.
-        if not self.dry_run:
-            self._refuse_telling_outputs(ledger, results)
-        refuse_as_one_table(
-            self._file_recipe,
-            [self.base / name for name in self.outputs.values()],
-            self.files.text,
-        )
-
-    def _refuse_telling_outputs(
-        self, ledger: ProvisionalLedger, results: Mapping[str, Released]
-    ) -> None:
-        """Refuse copies of a file with the same random numbers, and files that tell of what is
-        released.
-        """
         options = self.recipe.options
         if self.recipe.draws and not options.identifiers:
             refuse_copies(ledger, [*self.outputs])
-        if options.keep_order or options.into is not None:
-            return
-        first = next(iter(results.values()))
-        refuse_telling_files(
-            self.recipe,
-            self.stage.path,
-            [*self.outputs],
-            first.columns,
+        # A rehearsal has written no files to read.
+        if not self.dry_run and not options.keep_order and options.into is None:
+            first = next(iter(results.values()))
+            refuse_telling_files(
+                self.recipe,
+                self.stage.path,
+                [*self.outputs],
+                first.columns,
+                self.files.text,
+            )
+        refuse_as_one_table(
+            self._file_recipe,
+            [self.base / name for name in self.outputs.values()],
             self.files.text,
         )
 
@@ -287,9 +277,11 @@ def refuse_copies(ledger: ProvisionalLedger, names: Sequence[str]) -> None:
     copies or not.
     """
     jobs: dict[str, str] = {}
+    rehearsed = {entry.target: entry for entry in ledger.rehearsed}
     with ledger.reading() as db:
         for name in names:
-            entry = ledger.last_of(db, os.fspath(ledger.stage / name))
+            target = os.fspath(ledger.stage / name)
+            entry = rehearsed.get(target) or ledger.last_of(db, target)
             if entry is None or not entry.records:
                 continue
             other = jobs.setdefault(entry.drawn[0].job, name)

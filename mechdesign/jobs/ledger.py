@@ -513,7 +513,7 @@ class ProvisionalLedger(Ledger):
 
     Files in the folder `stage` are known by the names that they get in `final`, and are withdrawn
     unless `entered` is cleared. In a rehearsal nothing is entered: where a release would be,
-    `Rehearsed` is raised.
+    `Rehearsed` is raised, and `rehearsed` has the entry.
     """
 
     def __init__(
@@ -528,6 +528,7 @@ class ProvisionalLedger(Ledger):
         self.stage = stage
         self.final = final
         self.entered: list[Entry] = []
+        self.rehearsed: list[Entry] = []
         self._rehearsal = rehearsal
         # Releases that continue one that was killed: what that one wrote may have been seen.
         self._continued: set[str] = set()
@@ -549,6 +550,7 @@ class ProvisionalLedger(Ledger):
     ) -> None:
         """Enter a release, or what has become of it."""
         if self._rehearsal:
+            self.rehearsed.append(entry)
             raise Rehearsed(entry)
         final = entry.model_copy(update={"target": self._final_name(entry.target)})
         super().enter(db, final, content)

@@ -256,11 +256,11 @@ class ReleaseOptions:
             )
         if self.changed not in CHANGES:
             raise InputError(
-                f"changed ({quoted(self.changed)}) must be one of {listed(CHANGES)}"
+                f"--changed ({quoted(self.changed)}) must be one of {listed(CHANGES)}"
             )
         if self.draws not in (None, *DRAWS):
             raise InputError(
-                f"draws ({quoted(self.draws)}) must be one of {listed(DRAWS)}"
+                f"--draws ({quoted(self.draws)}) must be one of {listed(DRAWS)}"
             )
         if self.unit not in (None, "record"):
             raise InputError(

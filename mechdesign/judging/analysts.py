@@ -250,6 +250,9 @@ def regression(files: Files) -> Regression | None:
         after.append(released[column.released.codes])
     known = ~np.isnan(_numbers(outcome))
     known_after = ~np.isnan(_released_numbers(outcome))
+    if not known.any() or not known_after.any():
+        # None of the released values stands for a number.
+        return None
     design = np.hstack(before)[known]
     released_design = np.hstack(after)[known_after]
     possible = _independent(design)

@@ -307,7 +307,7 @@ def singling_out_part(files: Files, untouched: Files, seed: int) -> Part:
             f"No released row is alone in the sets of {width} columns that were tried."
         )
     else:
-        note = f"{found.claims:,} claims on {width} columns."
+        note = f"Each claim is on {width} columns."
     figures = [
         Figure(
             "one",
@@ -326,5 +326,9 @@ def singling_out_part(files: Files, untouched: Files, seed: int) -> Part:
                 None if before is None else before.own,
             )
         )
+    made = 0 if before is None else before.claims
+    figures.append(
+        Figure("claims", "claims that were made", found.claims, made, unit=WHOLE)
+    )
     figures += singling_out_by_anonymeter(files, untouched, width, seed)
     return Part("singling_out", title, means, not_meant, tuple(figures), (note,))

@@ -216,7 +216,7 @@ def _check(records: Records, request: BoxRequest) -> None:
         )
     if request.rare == AUTO and len(records.groups) - request.given > 1:
         raise InputError(
-            "rare ('auto') is for one released column: give a number of records"
+            "--rare ('auto') is for one released column: give a number of records"
         )
 
 

@@ -118,12 +118,12 @@ class BoxRequest:
         object.__setattr__(self, "level", check_level(self.level))
         if self.objective not in (TRUTH, INFORMATION):
             raise InputError(
-                f"objective ({quoted(self.objective)}) must be truth or information for boxes of "
+                f"--objective ({quoted(self.objective)}) must be truth or information for boxes of "
                 "rows"
             )
         if self.cells is not None and self.cells < 2:
             raise InputError(
-                f"cells ({self.cells}) must be a number of boxes, at least 2"
+                f"--cells ({self.cells}) must be a number of boxes, at least 2"
             )
         if self.seed is not None and self.seed < 0:
             raise InputError(
@@ -131,7 +131,7 @@ class BoxRequest:
             )
         if self.rare != AUTO and self.rare < 0:
             raise InputError(
-                f"rare ({self.rare}) must be a number of records, at least 0"
+                f"--rare ({self.rare}) must be a number of records, at least 0"
             )
 
 

@@ -25,6 +25,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 from mechdesign.auditing.population import lift_limits
+from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import TOTAL
 from mechdesign.core.errors import InputError
 from mechdesign.mechanisms import combinations
@@ -38,6 +39,8 @@ from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.rules import table_rules
 from mechdesign.notions import Notion
+from mechdesign.release.samplers import policy_row
+from mechdesign.tables.cell_values import OUTPUT
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.records import Records
 from solvers.pace import one_thread
@@ -53,11 +56,23 @@ def design_requested(request: DesignRequest) -> Design:
     """The design of a request (`_requested`), with the time that is left of its limit."""
     before = time.process_time()
     result = _requested(request)
+    _check_labels(result.channel)
     if request.time_limit is None:
         return result
     spent = time.process_time() - before
     left = max(request.time_limit - spent, LEAST_LEFT * request.time_limit)
     return replace(result, time_left=left)
+
+
+def _check_labels(channel: Channel) -> None:
+    """Refuse a label for empty or unknown cells that is no output: no release could have it.
+
+    Which outputs there are is known only now.
+    """
+    rules = channel.record.rules
+    for name, rule in (("missing", rules.missing), ("unknown", rules.unknown)):
+        if rule.startswith(OUTPUT):
+            policy_row(channel, rule, name)
 
 
 def _requested(request: DesignRequest) -> Design:

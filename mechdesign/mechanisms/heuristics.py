@@ -389,7 +389,7 @@ def heuristic(
     options.check(mechanism)
     if mechanism not in HEURISTICS:
         raise InputError(
-            f"mechanism ({mechanism!r}) must be one of {', '.join(HEURISTICS)}"
+            f"--mechanism ({mechanism!r}) must be one of {', '.join(HEURISTICS)}"
         )
     check_sensitive(joint)
     rules = table_rules(joint, notion)

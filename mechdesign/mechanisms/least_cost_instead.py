@@ -16,7 +16,7 @@ that stays exactly has no room for that. Then the dense program decides (`least_
 
 1. Without a share in `stay`, the forbidden pairs or the user's constraints are the reason.
 2. For one symbol after the other, the largest share that it can keep alone (`_largest_share`). If
-   less than it should: "stay: no private channel releases 'a' as it is with probability 0.9; the
+   less than it should: "--stay: no private channel releases 'a' as it is with probability 0.9; the
    largest value that works for it is 0.73".
 3. If each works alone, the largest factor of all shares (`_largest_factor`, by bisection).
 
@@ -208,7 +208,7 @@ def refusal(program: LeastCostProgram) -> str:
             if limits.keep:
                 private = "no private channel that keeps the frequencies"
             return (
-                f"stay: {private} releases {name} as it is with probability "
+                f"--stay: {private} releases {name} as it is with probability "
                 f"{float(limits.stay[symbol]):g}; the largest value that works for it is "
                 f"{at_least(max(share, 0.0))}"
             )
@@ -217,7 +217,7 @@ def refusal(program: LeastCostProgram) -> str:
 
 def _refusal_of_all(program: LeastCostProgram) -> str:
     """The reason where each share works alone: the largest factor with which all work together."""
-    reason = "stay: each of these shares works alone, but no private channel keeps all of them"
+    reason = "--stay: each of these shares works alone, but no private channel keeps all of them"
     if program.limits.keep:
         reason += " and the frequencies"
     factor = _largest_factor(program)

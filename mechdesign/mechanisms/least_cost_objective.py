@@ -54,6 +54,7 @@ from mechdesign.core.integers import LARGEST_INTEGER
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.opening import all_rows, open_source
+from mechdesign.mechanisms.queries import PURPOSES
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import numbers_of
 from solvers import Array
@@ -147,7 +148,7 @@ def read_costs(
     # The path comes from --objective, where a mistyped name of an objective is no file, either.
     if not os.path.exists(path) and path != "-":
         raise InputError(
-            f"objective {quoted(path)} must be information, truth, distance, or a CSV file of costs"
+            f"--objective {quoted(path)} is neither a file nor one of {ALL_OBJECTIVES}"
         )
     with open_source(path, text, repeated_names=True) as source:
         header = list(source.header[1:])
@@ -176,6 +177,9 @@ TRUTH = "truth"
 DISTANCE = "distance"
 COSTS = "costs"
 CONVEX = "convex"
+
+ALL_OBJECTIVES = ", ".join((INFORMATION, TRUTH, DISTANCE, *PURPOSES))
+"""What `--objective` can name, for messages."""
 
 ABSOLUTE = "absolute"
 SQUARED = "squared"
@@ -280,8 +284,7 @@ def _power(objective: LeastCostObjective) -> str | None:
     target = objective.objective
     if isinstance(target, str) and target not in (TRUTH, DISTANCE):
         raise InputError(
-            f"objective ({target!r}) must be information, truth, distance or a matrix of costs "
-            "(--objective COSTS.csv)"
+            f"--objective ({target!r}) must be one of {ALL_OBJECTIVES}, or a matrix of costs"
         )
     power = objective.distance
     if power is not None and objective.name != DISTANCE:
@@ -305,13 +308,13 @@ def _numbers(joint: Joint) -> list[Fraction]:
         values = [value for value in numbers_of(joint.useful) if value is not None]
         if len(columns) > 1 or len(values) < len(joint.useful):
             raise InputError(
-                "objective distance needs one useful column of numbers, each bin with a number "
+                "--objective distance needs one useful column of numbers, each bin with a number "
                 "of its own"
             )
         return values
     if len(columns) > 1:
         raise InputError(
-            "objective distance needs one useful column of numbers, not several crossed ones"
+            "--objective distance needs one useful column of numbers, not several crossed ones"
         )
     column = quoted(",".join(joint.useful.columns))
     values = []
@@ -321,8 +324,9 @@ def _numbers(joint: Joint) -> list[Fraction]:
             values.append(fraction_of(text))
         except InputError:
             raise InputError(
-                f"objective distance needs numbers, but the column {column} has the "
-                f"symbol {quoted(text)}; {HOW_WRITTEN}, or use objective truth or a matrix of costs"
+                f"--objective distance needs numbers, but the column {column} has the "
+                f"symbol {quoted(text)}; {HOW_WRITTEN}, say that it is an empty cell "
+                "(--missing-codes), or use --objective truth or a matrix of costs"
             ) from None
     return values
 
@@ -388,7 +392,7 @@ def check_pair(pair: Any) -> None:
     # A text of two letters has a length of 2 as well.
     if isinstance(pair, str) or len(pair) != 2:
         raise InputError(
-            f"forbid: {quoted(pair)} must be a pair of symbols, (from, to)"
+            f"--forbid: {quoted(pair)} must be a pair of symbols, (from, to)"
         )
 
 
@@ -401,32 +405,33 @@ def limits_of(objective: LeastCostObjective, joint: Joint) -> ChannelLimits:
         If they name an unknown symbol, are malformed, or leave a symbol without a place.
     """
     index = {name: x for x, name in enumerate(joint.useful.names)}
-    stay = _stay(objective.stay, index)
+    stay = stays_of_symbols(objective.stay, joint)
     allowed = np.ones((len(index), len(index)), dtype=np.bool_)
     for pair in objective.forbid:
         check_pair(pair)
-        source = _position(pair[0], index, "forbid")
-        target = _position(pair[1], index, "forbid")
+        source = _position(pair[0], index, joint, "--forbid")
+        target = _position(pair[1], index, joint, "--forbid")
         allowed[source, target] = False
     for name, x in index.items():
         if not allowed[x].any():
             raise InputError(
-                f"forbid leaves nothing that could be released for {quoted(name)}"
+                f"--forbid leaves nothing that could be released for {quoted(name)}"
             )
         if stay[x] and not allowed[x, x]:
             raise InputError(
-                f"stay and forbid contradict each other for {quoted(name)}"
+                f"--stay and --forbid contradict each other for {quoted(name)}"
             )
         if objective.keep_frequencies and not allowed[:, x].any():
             raise InputError(
-                f"forbid leaves nothing that could become {quoted(name)}, whose frequency is to "
+                f"--forbid leaves nothing that could become {quoted(name)}, whose frequency is to "
                 "be kept"
             )
     return ChannelLimits(stay, allowed, objective.keep_frequencies)
 
 
-def _stay(stay: Any, index: Mapping[str, int]) -> tuple[Fraction, ...]:
-    """The least share W(x|x) of every symbol, from one number for all or a mapping."""
+def stays_of_symbols(stay: Any, joint: Joint) -> tuple[Fraction, ...]:
+    """The least share W(x|x) of every symbol of a table, from one number for all or a mapping."""
+    index = {name: x for x, name in enumerate(joint.useful.names)}
     if stay is None:
         by_symbol: Mapping[str, Any] = {}
     elif isinstance(stay, Mapping):
@@ -436,27 +441,25 @@ def _stay(stay: Any, index: Mapping[str, int]) -> tuple[Fraction, ...]:
     # Exactly as written: 0.9 is 9/10 here, and the integers of the channel must keep it.
     shares = [Fraction(0)] * len(index)
     for symbol, text in by_symbol.items():
-        x = _position(symbol, index, "stay")
+        x = _position(symbol, index, joint, "--stay")
         try:
             share = fraction_of(text)
         except InputError as error:
-            raise InputError(f"stay: the share of {quoted(symbol)} {error}") from None
+            raise InputError(f"--stay: the share of {quoted(symbol)} {error}") from None
         if not 0 <= share <= 1:
             raise InputError(
-                f"stay: the share of {quoted(symbol)} ({quoted(text)}) must be in [0, 1]"
+                f"--stay: the share of {quoted(symbol)} ({quoted(text)}) must be in [0, 1]"
             )
         shares[x] = share
     return tuple(shares)
 
 
-def stays_of_symbols(stay: Any, joint: Joint) -> tuple[Fraction, ...]:
-    """The least share W(x|x) of every symbol of a table, as `limits_of` reads it."""
-    index = {name: x for x, name in enumerate(joint.useful.names)}
-    return _stay(stay, index)
-
-
-def _position(symbol: Any, index: Mapping[str, int], option: str) -> int:
+def _position(symbol: Any, index: Mapping[str, int], joint: Joint, option: str) -> int:
     """The position of a symbol in an option; InputError if the table does not have it."""
-    if symbol not in index:
-        raise InputError(f"{option}: the table has no useful symbol {quoted(symbol)}")
-    return index[symbol]
+    if symbol in index:
+        return index[symbol]
+    fault = f"{option}: the table has no useful symbol {quoted(symbol)}"
+    columns = joint.useful.columns
+    if len(columns) > 1:
+        fault += f"; a symbol has a cell of each of {listed(columns)}, with ', ' between them"
+    raise InputError(fault)

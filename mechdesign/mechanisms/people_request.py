@@ -134,10 +134,10 @@ def _never(
             continue
         for name, text in combination.items():
             if name not in people.columns:
-                raise InputError(f"never: {quoted(name)} is no column of a record")
+                raise InputError(f"--never: {quoted(name)} is no column of a record")
             if not any(text in at_one for at_one in cells[name]):
                 raise InputError(
-                    f"never: no record has {quoted(f'{name}={text}')} (cells are written as text)"
+                    f"--never: no record has {quoted(f'{name}={text}')} (cells are written as text)"
                 )
         for place in range(people.longest):
             # A combination that no record has at a place never occurs there anyway.
@@ -188,10 +188,10 @@ def _texts_by_place(
     if len(columns) > 1:
         names = [f"{name}={text}" for name in columns]
         raise InputError(
-            f"forbid: {quoted(text)} is a cell of several columns: write {listed(names)}"
+            f"--forbid: {quoted(text)} is a cell of several columns: write {listed(names)}"
         )
     if not columns or not any(cell in at_one for at_one in cells[columns[0]]):
-        raise InputError(f"forbid: no record has {quoted(text)}")
+        raise InputError(f"--forbid: no record has {quoted(text)}")
     texts: list[str | None] = []
     for place, at_one in enumerate(cells[columns[0]]):
         is_there = cell in at_one

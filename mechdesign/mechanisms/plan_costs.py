@@ -134,8 +134,8 @@ def cell_parts(
     share_of = column_weights(cells.columns, given, weights)
     if objective not in (TRUTH, DISTANCE):
         raise InputError(
-            f"objective ({quoted(objective)}) must be truth, distance, information, a purpose or a "
-            "matrix of costs"
+            f"--objective ({quoted(objective)}) must be truth, distance, information, a purpose or "
+            "a matrix of costs"
         )
     parts: list[CellPart] = []
     counts_numbers = False
@@ -154,7 +154,7 @@ def cell_parts(
         parts.append(CellPart(k, share, ranks))
     if objective == DISTANCE and not counts_numbers:
         raise InputError(
-            "objective distance needs a released column of numbers; use objective truth"
+            "--objective distance needs a released column of numbers; use --objective truth"
         )
     return parts
 
@@ -165,7 +165,7 @@ def check_distance(objective: Any, distance: str | None) -> None:
         return
     if not isinstance(objective, str) or objective != DISTANCE:
         raise InputError(
-            f"distance ({quoted(distance)}) belongs to the objective distance (--objective "
+            f"--distance ({quoted(distance)}) belongs to the objective distance (--objective "
             "distance)"
         )
     if distance == SQUARED:
@@ -175,7 +175,7 @@ def check_distance(objective: Any, distance: str | None) -> None:
         )
     if distance not in (RANKS, ABSOLUTE):
         raise InputError(
-            f"distance ({quoted(distance)}) must be ranks or absolute for released rows"
+            f"--distance ({quoted(distance)}) must be ranks or absolute for released rows"
         )
 
 
@@ -362,8 +362,11 @@ def _objective(request: PlanRequest, stays: Sequence[Fraction]) -> Objective:
             if share
         },
         forbid=tuple((str(a), str(b)) for a, b in request.forbid),
-        # Weights of columns are no constraints, yet without them it would be another objective.
-        constraints=len(request.never) + len(request.column_weights or {}),
+        never=tuple(dict(combination) for combination in request.never),
+        column_weights={
+            column: float(weight)
+            for column, weight in (request.column_weights or {}).items()
+        },
     )
 
 

@@ -59,7 +59,12 @@ from mechdesign.mechanisms.plan_costs import (
     check_distance,
     design_of_plan,
 )
-from mechdesign.mechanisms.plan_request import PlanRequest, forbidden, limits_of_demands
+from mechdesign.mechanisms.plan_request import (
+    PlanRequest,
+    check_stays,
+    forbidden,
+    limits_of_demands,
+)
 from mechdesign.mechanisms.proofs import charged, of_plan
 from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.rounding import Rounded
@@ -312,7 +317,7 @@ def _places(names: Sequence[str], cells: CodedCells) -> list[int] | None:
         return None
     unknown = [name for name in names if name not in cells.columns]
     if unknown:
-        raise InputError(f"known: {listed(unknown)} is not released")
+        raise InputError(f"--known: {listed(unknown)} is not released")
     return [cells.columns.index(name) for name in names]
 
 
@@ -363,6 +368,8 @@ def _problem(
 ) -> PlanProblem:
     """The program of the request."""
     joint = request.joint
+    pairs = forbidden(request)
+    check_stays(request, stays, pairs)
     targets: Array | None = None
     if groups is not None:
         targets = groups.targets / joint.total
@@ -374,7 +381,7 @@ def _problem(
         costs=costs,
         limits=limits_of_demands(by_stratum, strata, joint.useful_counts),
         strata=np.array(strata) if request.given else None,
-        forbidden=forbidden(request),
+        forbidden=pairs,
         stay=least_shares(stays),
     )
 
@@ -382,9 +389,20 @@ def _problem(
 def _refusal(request: PlanRequest, error: PlanError) -> Exception:
     """Why there is no plan, in the words of the user."""
     if request.stay is not None or request.forbid or request.never:
+        restrictions = {
+            "--stay": request.stay is not None,
+            "--forbid": bool(request.forbid),
+            "--never": bool(request.never),
+        }
+        given = [option for option, is_given in restrictions.items() if is_given]
+        remedies = "give a larger budget"
+        if (request.smallest_group or 1) > 1:
+            # Their numbers of records leave no frequencies open.
+            remedies += ", allow smaller groups (--smallest-group)"
+        elif request.keep_law:
+            remedies += ", leave frequencies open (--free-frequencies)"
         return NotPrivate(
-            "no plan keeps the promise with these restrictions (stay, forbid, never): give a "
-            "larger budget, leave frequencies open (--free-frequencies), or relax them"
+            f"no plan keeps the promise with {' and '.join(given)}: {remedies}, or ask for less"
         )
     return _not_computed(error)
 

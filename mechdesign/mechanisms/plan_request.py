@@ -25,6 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -36,10 +37,11 @@ from mechdesign.channel.record import TOTAL
 from mechdesign.core.errors import InputError, NotPrivate
 from mechdesign.core.integers import Integers
 from mechdesign.core.progress import Steps
-from mechdesign.core.wording import listed, quoted
+from mechdesign.core.wording import quoted
 from mechdesign.mechanisms.least_cost_objective import check_pair
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
+from mechdesign.tables.row_restrictions import forbidden_pairs, never_released
 from solvers import Array
 from solvers.plans import PlanLimits
 
@@ -117,11 +119,13 @@ class PlanRequest:
 def forbidden(request: PlanRequest) -> tuple[Integers, Integers] | None:
     """The pairs of rows (from, to) that no plan may use."""
     useful = request.joint.useful
-    pairs = forbidden_pairs(request)
-    never = never_released(request)
+    for pair in request.forbid:
+        check_pair(pair)
+    pairs = forbidden_pairs(useful, request.forbid)
+    never = never_released(useful, request.never)
     if never and request.keep_law:
         raise NotPrivate(
-            "never: records of the table have such a row, and the law of the table is kept; "
+            "--never: records of the table have such a row, and the law of the table is kept; "
             "leave it open (--free-frequencies), or leave --never out"
         )
     for y in never:
@@ -132,81 +136,37 @@ def forbidden(request: PlanRequest) -> tuple[Integers, Integers] | None:
     return np.array(rows, dtype=np.int64), np.array(columns, dtype=np.int64)
 
 
-def forbidden_pairs(request: PlanRequest) -> list[tuple[int, int]]:
-    """The pairs of positions that `forbid` names.
+def check_stays(
+    request: PlanRequest,
+    stays: Sequence[Fraction],
+    pairs: tuple[Integers, Integers] | None,
+) -> None:
+    """Refuse a row that must stay with some probability, and must not stay.
 
-    Each side of a pair is the name of a row, or a cell as ``column=text``: then every row with the
-    one cell is never released as a row with the other. A row with both cells may stay; one that is
-    named on both sides must change.
+    Parameters
+    ----------
+    stays
+        The least share of each row that stays.
+    pairs
+        The pairs of rows of `forbidden`.
+
+    Raises
+    ------
+    InputError
+        If `stay` contradicts `forbid` or `never`.
     """
-    pairs: list[tuple[int, int]] = []
-    for pair in request.forbid:
-        check_pair(pair)
-        sources = _meant(pair[0], request.joint, "forbid")
-        targets = set(_meant(pair[1], request.joint, "forbid"))
-        for source in sources:
-            for target in targets:
-                if target != source or pair[0] == pair[1]:
-                    pairs.append((source, target))
-    return pairs
-
-
-def _meant(text: str, joint: Joint, option: str) -> list[int]:
-    """The positions of the rows that a text means: a name, a cell of any column, or COLUMN=CELL."""
-    useful = joint.useful
-    if text in useful.names:
-        return [useful.names.index(text)]
-    column, has_column, cell = text.partition("=")
-    if has_column and column in useful.columns:
-        places = [useful.columns.index(column)]
-    else:
-        cell = text
-        places = [
-            k
-            for k in range(len(useful.columns))
-            if any(symbol[k] == text for symbol in useful.symbols)
-        ]
-        if len(places) > 1:
-            names = [f"{useful.columns[k]}={text}" for k in places]
+    if pairs is None:
+        return
+    sources, targets = pairs
+    never = never_released(request.joint.useful, request.never)
+    for x in sources[sources == targets].tolist():
+        if stays[x]:
+            option = "--never" if x in never else "--forbid"
             raise InputError(
-                f"{option}: {quoted(text)} is a cell of several columns: write {listed(names)}"
+                f"--stay and {option} contradict each other for "
+                f"{quoted(request.joint.useful.names[x])}: say which other rows stay, "
+                "each with a share of its own, or leave one of the two out"
             )
-    rows = [
-        x
-        for x, symbol in enumerate(useful.symbols)
-        if places and symbol[places[0]] == cell
-    ]
-    if not rows:
-        raise InputError(f"{option}: the table has no useful symbol {quoted(text)}")
-    return rows
-
-
-def never_released(request: PlanRequest) -> list[int]:
-    """The positions of the rows with a combination of cells that `never` names."""
-    useful = request.joint.useful
-    rows: set[int] = set()
-    for combination in request.never:
-        if not combination:
-            raise InputError(
-                "never: a combination without a cell means every row; name its columns and cells"
-            )
-        unknown = [name for name in combination if name not in useful.columns]
-        if unknown:
-            raise InputError(f"never: {listed(unknown)} is not released")
-        wanted = [
-            (useful.columns.index(name), text) for name, text in combination.items()
-        ]
-        for k, text in wanted:
-            # A combination that no row has is kept anyway; a cell that none has is a slip.
-            if all(symbol[k] != text for symbol in useful.symbols):
-                cell = f"{useful.columns[k]}={text}"
-                raise InputError(
-                    f"never: no row of the table has {quoted(cell)} (cells are written as text)"
-                )
-        for x, symbol in enumerate(useful.symbols):
-            if all(symbol[k] == text for k, text in wanted):
-                rows.add(x)
-    return sorted(rows)
 
 
 # ------------------------------------------------------------------ limits of a promise

@@ -280,7 +280,7 @@ class DesignRequest:
         object.__setattr__(self, "time_limit", search.time_limit)
         if self.mechanism not in MECHANISMS:
             raise InputError(
-                f"mechanism ({self.mechanism!r}) must be one of {', '.join(MECHANISMS)}"
+                f"--mechanism ({self.mechanism!r}) must be one of {', '.join(MECHANISMS)}"
             )
         # From here on options are compared with each other.
         if self.joint.useful.people is not None:
@@ -394,7 +394,7 @@ class DesignRequest:
         """Raise InputError for options of rows that no row has, and columns with two roles."""
         if self.promise not in (TOTAL, RELATIVE):
             raise InputError(
-                f"promise ({quoted(self.promise)}) must be total or relative"
+                f"--promise ({quoted(self.promise)}) must be total or relative"
             )
         if self.release is not None:
             both = [name for name in self.release if name in self.given]

@@ -96,7 +96,7 @@ class Search:
         gap = number("gap", self.gap, "of at least 0")
         if not 0.0 <= gap < math.inf:
             raise InputError(
-                f"gap ({self.gap!r}) must be a number of at least 0, as a share of H(X)"
+                f"--gap ({self.gap!r}) must be a number of at least 0, as a share of H(X)"
             )
         object.__setattr__(self, "gap", gap)
         if self.time_limit is not None:
@@ -117,15 +117,15 @@ class Search:
         """Raise InputError unless method and enumeration back end exist and fit together."""
         if self.method not in METHODS:
             raise InputError(
-                f"method ({self.method!r}) must be one of {', '.join(METHODS)}"
+                f"--method ({self.method!r}) must be one of {', '.join(METHODS)}"
             )
         if self.enumeration not in ENUMERATIONS:
             raise InputError(
-                f"enumerate ({self.enumeration!r}) must be one of {', '.join(ENUMERATIONS)}"
+                f"--enumerate ({self.enumeration!r}) must be one of {', '.join(ENUMERATIONS)}"
             )
         if self.enumeration != "auto" and self.method != "vertices":
             raise InputError(
-                f"enumerate ({self.enumeration!r}) says who lists the vertices: it "
+                f"--enumerate ({self.enumeration!r}) says who lists the vertices: it "
                 f"needs the method vertices (--method vertices), not {self.method}"
             )
         if self.enumeration == "pycddlib-exact" and not exact_available():

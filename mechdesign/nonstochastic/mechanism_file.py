@@ -287,7 +287,7 @@ class MechanismFile:
         """
         if outside not in OUTSIDE:
             raise InputError(
-                f"outside ({quoted(outside)}) must be one of {', '.join(OUTSIDE)}"
+                f"--outside ({quoted(outside)}) must be one of {', '.join(OUTSIDE)}"
             )
         if outside in DISCLOSED_OUTSIDE and self.query == "count":
             raise InputError(

@@ -180,16 +180,17 @@ def _exact_budget(epsilon: object) -> Fraction:
         value = fraction_of(epsilon)
     except InputError:
         raise InputError(
-            f"epsilon ({quoted(epsilon)}) must be a number of bits from 0 to {LARGEST_EPSILON}"
+            f"--epsilon ({quoted(epsilon)}) must be a number of bits from 0 to {LARGEST_EPSILON}"
         ) from None
     if value < 0:
         raise InputError(
-            f"epsilon ({float(value):g}) allows fewer than one output (2^epsilon < 1); "
+            f"--epsilon ({float(value):g}) allows fewer than one output (2^epsilon < 1); "
             "it must be 0 (one output, nothing released) or more"
         )
     if value > LARGEST_EPSILON:
         raise InputError(
-            f"epsilon ({float(value):g} bits) must be at most {LARGEST_EPSILON}: it limits nothing"
+            f"--epsilon ({float(value):g} bits) must be at most {LARGEST_EPSILON}: it limits "
+            "nothing"
         )
     return value
 
@@ -420,7 +421,7 @@ def lay_out(
           cells, or cells of width S / (K - 1), of which an interval of length S meets at most K.
     """
     if layout not in LAYOUTS:
-        raise InputError(f"layout ({layout!r}) must be one of {', '.join(LAYOUTS)}")
+        raise InputError(f"--layout ({layout!r}) must be one of {', '.join(LAYOUTS)}")
     span = hi - lo
     if outputs == 1 or span == 0 or sensitivity == 0:
         return Quantizer(lo, hi)

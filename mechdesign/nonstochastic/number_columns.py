@@ -247,7 +247,7 @@ def usable(
     """
     if missing not in MISSING_RULES:
         raise InputError(
-            f"missing ({quoted(missing)}) must be one of {', '.join(MISSING_RULES)}"
+            f"--missing ({quoted(missing)}) must be one of {', '.join(MISSING_RULES)}"
         )
     empty = [_empty_cells(column) for column in columns]
     incomplete = np.logical_or.reduce(empty)
@@ -293,7 +293,7 @@ def numbers_of(column: Any, name: str, *, advise: bool = False) -> Numbers:
     else:
         # Every cell is its own value: distinct ones are few only where texts are coded.
         values = integers_of(column, 0).astype(np.float64)
-        values[_truths_of(column.is_null())] = np.nan
+        values[_empty_cells(column)] = np.nan
         codes = np.arange(values.size)
     bad = np.flatnonzero(~np.isfinite(values)[codes])
     if bad.size:
@@ -302,8 +302,11 @@ def numbers_of(column: Any, name: str, *, advise: bool = False) -> Numbers:
             # Code -1, a missing cell, is the empty text at the end.
             is_empty = not (*column.texts, "")[codes[position]].strip()
         else:
-            is_empty = not column[position].is_valid
-        fault = f"holds no finite number there; {HOW_WRITTEN}"
+            is_empty = bool(_empty_cells(column)[position])
+        fault = (
+            f"holds no finite number there; {HOW_WRITTEN}; a missing value is an empty cell "
+            "(--missing drop)"
+        )
         if is_empty:
             fault = "is empty there"
             if advise:
@@ -371,7 +374,8 @@ def _empty_cells(column: Any) -> NDArray[np.bool_]:
     """Which cells of a column, coded or an arrow array, are empty."""
     if isinstance(column, Encoded):
         return column.codes < 0
-    return _truths_of(column.is_null())
+    # NaN is how pandas stores a missing number, and is an empty cell for every other command.
+    return _truths_of(column.is_null(nan_is_null=True))
 
 
 def _truths_of(array: Any) -> NDArray[np.bool_]:

@@ -116,11 +116,13 @@ class QuantizeOptions:
 def check_options(options: QuantizeOptions) -> None:
     """Raise InputError if options are unknown or contradict each other."""
     if re.fullmatch(QUERY.pattern, options.query, re.ASCII) is None:
-        raise InputError(f"query ({quoted(options.query)}) must be {QUERY.requirement}")
+        raise InputError(
+            f"--query ({quoted(options.query)}) must be {QUERY.requirement}"
+        )
     _check_outside(options)
     if options.layout not in LAYOUTS:
         raise InputError(
-            f"layout ({quoted(options.layout)}) must be one of {', '.join(LAYOUTS)}"
+            f"--layout ({quoted(options.layout)}) must be one of {', '.join(LAYOUTS)}"
         )
     _check_split(options)
     if options.query == "identity" and options.group_by:
@@ -144,7 +146,7 @@ def _check_outside(options: QuantizeOptions) -> None:
     outside = options.outside
     if outside not in OUTSIDE:
         raise InputError(
-            f"outside ({quoted(outside)}) must be one of {', '.join(OUTSIDE)}"
+            f"--outside ({quoted(outside)}) must be one of {', '.join(OUTSIDE)}"
         )
     if options.query == "count" and outside in DISCLOSED_OUTSIDE:
         raise InputError(
@@ -237,7 +239,7 @@ def nearest_double(epsilon: object) -> object:
         return float(fraction_of_text(epsilon))
     except (InputError, OverflowError):
         raise InputError(
-            f"epsilon ({quoted(epsilon)}) must be a number of bits, 0 or more"
+            f"--epsilon ({quoted(epsilon)}) must be a number of bits, 0 or more"
         ) from None
 
 

@@ -242,7 +242,7 @@ def blur_table(
     """
     distance = exact_number("within", within)
     if distance <= 0:
-        raise InputError(f"within ({float(distance):g}) must be positive")
+        raise InputError(f"--within ({float(distance):g}) must be positive")
     roles = {"x": (x,), "beside": tuple(beside)}
     fixed = finite_number(border)
     if fixed is None:

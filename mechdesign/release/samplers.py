@@ -188,11 +188,11 @@ def _check_rule(name: str, rule: str) -> None:
     if name == "unknown":
         if rule not in (REFUSE, MARGINAL, NEAREST) and not has_label:
             raise InputError(
-                f"{name} ({quoted(rule)}) must be refuse, marginal, nearest or output:LABEL"
+                f"--{name} ({quoted(rule)}) must be refuse, marginal, nearest or output:LABEL"
             )
     elif rule not in (REFUSE, MARGINAL) and not has_label:
         raise InputError(
-            f"{name} ({quoted(rule)}) must be refuse, marginal or output:LABEL"
+            f"--{name} ({quoted(rule)}) must be refuse, marginal or output:LABEL"
         )
 
 

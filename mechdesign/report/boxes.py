@@ -53,10 +53,8 @@ LITTLE = 0.5
 MOST_RARE = 3
 """Most of these values that are named."""
 
-NOTHING_RELEASED = (
-    "Nothing but the given columns is released: no part of the table has enough "
-    "records for boxes."
-)
+NOT_ENOUGH = "is released: no part of the table has enough records for boxes."
+"""Why a channel of boxes releases nothing of the columns that it is for."""
 
 
 def box_promise_lines(channel: Channel, audit: Audit) -> list[str]:
@@ -117,9 +115,11 @@ def slice_sentence(utility: BoxUtility, channel: Channel) -> str:
     used = f"the other {others:,}"
     if proof < others:
         used = f"{proof:,} of {used}"
-    boxes = wording.count(channel.boxed.coder.size, "box", "boxes")
+    boxes = "one box of rows was"
+    if channel.boxed.coder.size > 1:
+        boxes = f"{channel.boxed.coder.size:,} boxes of rows were"
     return (
-        f"The {boxes} of rows were learned on {channel.boxed.claims.slice_records:,} "
+        f"The {boxes} learned on {channel.boxed.claims.slice_records:,} "
         f"{units_of(channel)[1]}; the proof uses {used}."
     )
 
@@ -130,7 +130,8 @@ def part_lines(channel: Channel) -> list[str]:
     # A part is a stratum of the given columns; it is silent if it releases nothing else.
     silent = len(channel.silent_strata)
     if silent and silent == len(channel.parts):
-        lines.append(NOTHING_RELEASED)
+        nothing = "Nothing but the given columns" if channel.given else "Nothing"
+        lines.append(f"{nothing} {NOT_ENOUGH}")
     elif silent:
         verb = "have"
         if silent == 1:

@@ -471,5 +471,5 @@ def _curve_seconds(curve: float | None) -> float | None:
         return None
     seconds = number("curve", curve, "of seconds")
     if not 0.0 <= seconds < math.inf:
-        raise InputError(f"curve ({curve!r}) must be a number of seconds, at least 0")
+        raise InputError(f"--curve ({curve!r}) must be a number of seconds, at least 0")
     return seconds

@@ -127,7 +127,7 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
     if least is not None:
         record["objective"] = least.objective.name
         record |= least.figures
-        record["asked"] = least.objective.model_dump()
+        record["asked"] = least.objective.values
     if design.truth is not None:
         record |= _row_facts(design)
     record |= box_facts(design)

@@ -292,6 +292,7 @@ def _group_texts(design: Design) -> list[str]:
         rows=len(channel.useful),
         released=design.outputs,
         single=design.single_rows,
+        rules=channel.record.rules,
         of_people=channel.useful.people is not None,
     )
 
@@ -323,7 +324,7 @@ def least_of(
     if bins is not None:
         kind = bins.kind
     return LeastKept(
-        asked=objective.model_dump(),
+        asked=objective.values,
         by_symbol=tuple(zip(channel.useful.names, shares, strict=True)),
         kind=kind,
         of_rows=channel.published is not None,

@@ -298,10 +298,8 @@ def no_population_of_rows(channel: Channel) -> str:
     if sensitive is not None and sensitive.protects_columns:
         is_special = True
     objective = record.objective
-    if objective is not None:
-        has_limits = objective.stay or objective.forbid or objective.constraints
-        if objective.name != "truth" or has_limits:
-            is_special = True
+    if objective is not None and (objective.name != "truth" or objective.is_special):
+        is_special = True
     if is_special:
         return NO_POPULATION
     return f"{NO_POPULATION.removesuffix('.')}; {PROTECTS_OTHERS}"
@@ -399,7 +397,8 @@ def box_first_screen(design: Design, audit: Audit, *, last: Sequence[str]) -> st
         rivals=OF_THESE_BOXES.name,
     )
     request = request_of(channel, design.notion)
-    before = wording.all_lines([lead_of(request), *box_promise_lines(channel, audit)])
+    before = little_use_lines(design)
+    before += wording.all_lines([lead_of(request), *box_promise_lines(channel, audit)])
     before += ["", *wording.lines_of(kept)]
     before += wording.all_lines(own_lines(utility, channel))
     before += wording.all_lines(channel_law_lines(channel, None))
@@ -502,6 +501,7 @@ def row_first_screen(
         rows=len(joint.useful),
         released=design.outputs,
         single=design.single_rows,
+        rules=design.channel.record.rules,
         of_people=joint.useful.people is not None,
     )
     groups = [line for text in sentences for line in wording.lines_of(text)]

@@ -213,6 +213,7 @@ def _own_row_text(judgement: Judgement) -> str:
 def _singled_texts(judgement: Judgement) -> list[str]:
     """Claims on released rows that are true of their own person."""
     part = judgement.part("singling_out")
+    claims = part.figure("claims")
     for key, text in (
         ("own", "only the row's own person meets"),
         ("one", "exactly one person meets"),
@@ -220,9 +221,19 @@ def _singled_texts(judgement: Judgement) -> list[str]:
         found = [figure for figure in part.figures if figure.key == key]
         if not found or found[0].released is None or found[0].untouched is None:
             continue
+        before = _spoken(found[0].untouched)
+        tried = figure_text(claims.untouched, WHOLE)
+        if not claims.released:
+            # A share of no claims would look like one that was measured.
+            return [
+                "No released row is alone in the sets of columns that were tried, so no claim was "
+                f"made on one; of {tried} claims on the untouched file {before} are claims that "
+                f"{text}."
+            ]
         return [
-            f"Of claims on rows that are alone in a few columns, {_spoken(found[0].released)} are "
-            f"claims that {text}; of the untouched file {_spoken(found[0].untouched)}."
+            f"Of {figure_text(claims.released, WHOLE)} claims on rows that are alone in a few "
+            f"columns, {_spoken(found[0].released)} are claims that {text}; of {tried} on the "
+            f"untouched file {before}."
         ]
     return []
 

@@ -322,6 +322,10 @@ def least_blocks(least: LeastKept, useful: str) -> list[blocks.Block]:
         pairs = wording.count(len(asked["forbid"]), "pair")
         verb = "is" if len(asked["forbid"]) == 1 else "are"
         texts.append(f"{pairs} of symbols {verb} never released one for the other.")
+    if asked.get("never"):
+        rows_of = wording.count(len(asked["never"]), "combination")
+        verb = "is" if len(asked["never"]) == 1 else "are"
+        texts.append(f"{rows_of} of cells {verb} never released.")
     rows: list[tuple[blocks.Cell, ...]] = []
     stays = wording.in_reading_order(least.by_symbol, lambda stay: stay[0])
     for name, share in stays[: blocks.MOST_ROWS]:

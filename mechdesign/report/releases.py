@@ -300,6 +300,7 @@ LEAST_SQUARES = "least squares"
 def statistics_text(found: Statistics, *, fixed: bool, kept: bool) -> str:
     """The text of `estimate --mean` and `--regress`, without a final newline."""
     table = [["", "estimate", "std.error", "from draws", "interval"]]
+    is_regression = _kind_of(found) == LEAST_SQUARES
     rows = found.rows()
     note: list[str] = []
     if len(rows) > wording.MOST_ESTIMATES:
@@ -322,6 +323,8 @@ def statistics_text(found: Statistics, *, fixed: bool, kept: bool) -> str:
             alike = "equal numbers"
             if record["records"] < 2:
                 alike = "one record" if record["records"] else "no record"
+            elif is_regression and found.records <= len(found.names):
+                alike = "too few records"
             table.append([*one, "-", "-", alike])
             continue
         table.append(
@@ -333,9 +336,8 @@ def statistics_text(found: Statistics, *, fixed: bool, kept: bool) -> str:
                 f"{about_to(record['lower'], error)} to {about_to(record['upper'], error)}",
             ]
         )
-    kind = _kind_of(found)
     what = f"Mean of {wording.label(found.of)}"
-    if kind == LEAST_SQUARES:
+    if is_regression:
         what = f"Least squares of {wording.label(found.of)} on {_names(found.by)}"
     elif found.by:
         what += f" by {_names(found.by)}"

@@ -352,6 +352,7 @@ def group_lines(
     rows: int,
     released: int,
     single: int,
+    rules: CellRules,
     of_people: bool = False,
 ) -> list[str]:
     """Sentences on the smallest group; none where every row is that of several records anyway.
@@ -366,6 +367,8 @@ def group_lines(
         The distinct rows of the table, and those that are released.
     single : int
         Released rows that stand for a single record.
+    rules : CellRules
+        Those of the channel: records with an empty or unknown cell may be drawn, too.
     of_people : bool
         Whether a row is the sequence of the records of a person.
     """
@@ -377,6 +380,14 @@ def group_lines(
     common = (
         f"Every released {what} occurs at least {k:,} times where the counts are fixed"
     )
+    drawn: list[str] = []
+    if rules.missing != REFUSE:
+        drawn.append("empty")
+    if rules.unknown != REFUSE:
+        drawn.append("unknown")
+    if drawn:
+        # A file with such a cell is not the table of the design, and only its counts are fixed.
+        common += f", which they are not in a file with {' or '.join(drawn)} cells"
     share = (
         f"{released:,} of the {wording.count(rows, 'row')} of the table are released"
     )

@@ -80,9 +80,17 @@ def in_reading_order(items: Iterable[Item], name: Callable[[Item], str]) -> list
     return [given[place] for place in order]
 
 
+NOTHING = 1e-12
+"""Shares and their errors below this are what rounding leaves of 0: they are sums of doubles."""
+
+
 def figure(value: float | None) -> str:
-    """An estimate or its error with three digits; a dash where there are only bounds."""
-    return "-" if value is None else f"{value:#.{SPOKEN_DIGITS}g}"
+    """An estimated share, or its error, with three digits; a dash where there are bounds alone."""
+    if value is None:
+        return "-"
+    if abs(value) < NOTHING:
+        value = 0.0
+    return f"{value:#.{SPOKEN_DIGITS}g}"
 
 
 def interval(lower: float, upper: float) -> str:

@@ -44,7 +44,7 @@ from typing import (
 
 import numpy as np
 
-from mechdesign.core.arguments import fraction_of
+from mechdesign.core.arguments import HOW_WRITTEN, fraction_of
 from mechdesign.core.errors import InputError
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.cells import text_of
@@ -133,10 +133,13 @@ def exact_table(
             place = cell_name(sensitive, useful, s, x)
             entries.append(_value(cell, what, place))
         values.append(entries)
+    counts = scaled(values, sensitive, useful)
     notices: tuple[str, ...] = ()
     if what == "probability":
+        # A margin explains a sum of 2 or 4 better than the sum does.
+        refuse_margins(sensitive, useful, counts)
         notices = _check_sum(values)
-    return without_empty(sensitive, useful, scaled(values, sensitive, useful), notices)
+    return without_empty(sensitive, useful, counts, notices)
 
 
 def scaled(
@@ -226,6 +229,8 @@ def refuse_margins(
     columns = list(zip(*counts, strict=True))
     _refuse_margin("row", sensitive, counts, unnamed)
     _refuse_margin("column", useful, columns, unnamed)
+    _refuse_subtotals(sensitive, counts)
+    _refuse_subtotals(useful, columns)
 
 
 def cell_name(sensitive: Variable, useful: Variable, s: int, x: int) -> str:
@@ -305,7 +310,12 @@ def _value(cell: Any, what: Entry, place: str) -> Fraction:
     try:
         value = fraction_of(cell)
     except InputError as error:
-        raise InputError(f"{subject} not usable: {error}") from None
+        remedy = ""
+        if isinstance(cell, str) and not cell.strip():
+            remedy = "; write 0 for none"
+        elif isinstance(cell, str) and any(map(str.isdigit, cell)):
+            remedy = f"; {HOW_WRITTEN}"
+        raise InputError(f"{subject} not usable: {error}{remedy}") from None
     if value < 0:
         raise InputError(f"{subject} negative ({quoted(cell)})")
     if what == "count" and value.denominator != 1:
@@ -398,6 +408,48 @@ def _refuse_margin(
                 f"the {what} {quoted(name)} is the sum of the other {what}s, a margin that would "
                 f"count everybody twice; remove it (a symbol {remedy})"
             )
+
+
+def _refuse_subtotals(variable: Variable, lines: Sequence[Sequence[int]]) -> None:
+    """Refuse a value of one of several crossed columns that stands for the sum of the others.
+
+    Such lines come from a cross table of three columns with margins, or from ROLLUP in SQL.
+    """
+    if len(variable.columns) < 2:
+        return
+    for k, column in enumerate(variable.columns):
+        texts = {symbol[k] for symbol in variable.symbols}
+        for text in sorted(texts):
+            is_named = MARGINS.fullmatch(text.strip().lower()) is not None
+            if is_named and _is_subtotal(variable, lines, k, text):
+                raise InputError(
+                    f"{quoted(text)} in the column {quoted(column)} is the sum of its other "
+                    "values, a margin that would count everybody twice; remove these rows (a "
+                    "value of this name needs another)"
+                )
+
+
+def _is_subtotal(
+    variable: Variable, lines: Sequence[Sequence[int]], k: int, text: str
+) -> bool:
+    """Whether a value of column `k` is the sum of its others for all values of other columns."""
+    subtotals: dict[tuple[str, ...], Sequence[int]] = {}
+    others: dict[tuple[str, ...], list[Sequence[int]]] = {}
+    for symbol, line in zip(variable.symbols, lines, strict=True):
+        rest = symbol[:k] + symbol[k + 1 :]
+        if symbol[k] == text:
+            subtotals[rest] = line
+        else:
+            others.setdefault(rest, []).append(line)
+    # One sum may be an accident, and a margin is there for all values of the other columns.
+    if len(others) < FEWEST - 1 or not others.keys() <= subtotals.keys():
+        return False
+    for rest, parts in others.items():
+        margin = subtotals[rest]
+        totals = list(map(sum, zip(margin, *parts, strict=True)))
+        if not _is_sum_of_others(margin, totals, NEARLY):
+            return False
+    return True
 
 
 def _is_sum_of_others(

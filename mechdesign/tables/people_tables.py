@@ -167,7 +167,7 @@ def joint_of_people(
     roles.people(1)
     if missing not in (REFUSE, SYMBOL):
         raise InputError(
-            f"missing ({quoted(missing)}) must be refuse or symbol where people have several "
+            f"--missing ({quoted(missing)}) must be refuse or symbol where people have several "
             "records: a record that is left out would change the number of a person's records"
         )
     form = form or CellForm()

@@ -22,27 +22,15 @@ from functools import cached_property
 import numpy as np
 
 from solvers.errors import NoPlan
+from solvers.plans.affine_rows import AffineRows, Mark, affine, marks_of
 from solvers.plans.problem import Indices, PlanLimits, PlanPenalty
 from solvers.points import Array
 
 # ------------------------------------------------------------------------------- limits
 
-AFFINE = 1e-12
-"""Values count as an affine function of others within this, relative to the largest: two lifts of
-one probability, each rounded a few times, agree to 1e-15."""
-
 WIDENING = 1e-10
 """Proofs move the ends of a range out by this, relative: a hundred times `AFFINE`, which an affine
 function of slope 1/100 (the flattest that is used) makes out of it."""
-
-FLATTEST = 1e-2
-"""Rows are joined where the slope of one in the other is at least this, and at most its inverse."""
-
-PROBES = 8
-"""Places at which rows are compared first: rows that agree there without being affine are few."""
-
-FIRST_ROWS = 16
-"""Rows that there is a place for at first."""
 
 ON_LIMIT = 1e-12
 """A mean that exceeds its limit by this, relative, is on it, up to rounding."""
@@ -112,8 +100,10 @@ class Ranges:
         """
         rows = _Rows(shares / shares.sum(), margin)
         values = limits.values[:, members]
-        for k in np.flatnonzero(values.any(axis=1)):
-            rows.add(int(k), values[k], float(limits.lower[k]), float(limits.upper[k]))
+        marks = marks_of(values)
+        for k in np.flatnonzero(values.any(axis=1)).tolist():
+            lower, upper = float(limits.lower[k]), float(limits.upper[k])
+            rows.add(k, values[k], marks[k], lower, upper)
         if math.isfinite(limits.ratio):
             for label in np.unique(limits.groups):
                 of_group = np.flatnonzero(limits.groups == label)
@@ -242,14 +232,7 @@ class _Rows:
     def __init__(self, shares: Array, margin: float) -> None:
         self._shares = shares
         self._margin = margin
-        self._values: list[Array] = []
-        # Of each row the places of its least and its largest value, and both, with some values at
-        # fixed places: rows of which another one is no affine function mostly show it there.
-        size = len(shares)
-        self._probes = np.unique(np.linspace(0, size - 1, PROBES).astype(np.int64))
-        self._seen = np.zeros((0, len(self._probes)))
-        self._ends = np.zeros((0, 2), np.int64)
-        self._end_values = np.zeros((0, 2))
+        self._rows = AffineRows()
         # Ends of each row, as they are and drawn in.
         self._true: list[tuple[float, float]] = []
         self._drawn: list[tuple[float, float]] = []
@@ -263,7 +246,9 @@ class _Rows:
         # The largest ratio of two means over the whole stratum.
         self._spread = 1.0
 
-    def add(self, k: int, values: Array, lower: float, upper: float) -> None:
+    def add(
+        self, k: int, values: Array, mark: Mark, lower: float, upper: float
+    ) -> None:
         """Limit the mean of these values."""
         mean = float(values @ self._shares)
         if mean < lower * (1.0 - ON_LIMIT) or mean > upper * (1.0 + ON_LIMIT):
@@ -278,7 +263,7 @@ class _Rows:
         if upper >= values.max() * (1.0 + ON_LIMIT):
             upper = math.inf
         ends = (lower / mean, upper / mean)
-        self._join(k, mean, values / mean, ends, self._drawn_in(*ends))
+        self._join(k, mean, values / mean, mark, ends, self._drawn_in(*ends))
 
     def _drawn_in(self, lower: float, upper: float) -> tuple[float, float]:
         """Ends that are drawn in by the margin, but not beyond half of the way to 1."""
@@ -316,13 +301,14 @@ class _Rows:
         values = values / means[:, None]
         scales = means / means[0]
         if len(values) == 2:
-            slope, offset = _affine(values[0], scales[1] * values[1])
+            slope, offset = affine(values[0], scales[1] * values[1])
             if slope < 0.0:
                 ends: list[tuple[float, float]] = []
                 for one in (ratio, self._drawn_ratio(ratio, spread)):
                     lower = offset / (one - slope)
                     ends.append((lower, one * offset / (1.0 - one * slope)))
-                self._join(int(rows[0]), float(means[0]), values[0], *ends)
+                (mark,) = marks_of(values[:1])
+                self._join(int(rows[0]), float(means[0]), values[0], mark, *ends)
                 return
         self._spread = max(self._spread, spread)
         group = self._group[-1] + 1 if self._group else 0
@@ -337,6 +323,7 @@ class _Rows:
         source: int,
         unit: float,
         values: Array,
+        mark: Mark,
         true: tuple[float, float],
         drawn: tuple[float, float],
     ) -> None:
@@ -346,54 +333,24 @@ class _Rows:
         """
         if true[0] <= 0.0 and math.isinf(true[1]):
             return
-        for j in self._candidates(values).tolist():
-            slope, offset = _affine(self._values[j], values)
-            if FLATTEST <= abs(slope) <= 1.0 / FLATTEST:
-                # Drawn in first: a limit of one lift may be the end 0 of another, and a share of 0
-                # would be no margin.
-                for ends, own in ((self._true, true), (self._drawn, drawn)):
-                    least, most = sorted((end - offset) / slope for end in own)
-                    ends[j] = (max(ends[j][0], least), min(ends[j][1], most))
-                return
-        self._note(values)
+        known = self._rows.find(values, mark)
+        if known is not None:
+            # Drawn in first: a limit of one lift may be the end 0 of another, and a share of 0
+            # would be no margin.
+            for ends, own in ((self._true, true), (self._drawn, drawn)):
+                least, most = sorted((end - known.offset) / known.slope for end in own)
+                j = known.of
+                ends[j] = (max(ends[j][0], least), min(ends[j][1], most))
+            return
+        self._rows.append(values, mark)
         self._true.append(true)
         self._drawn.append(drawn)
         self._sources.append(source)
         self._units.append(unit)
 
-    def _note(self, values: Array) -> None:
-        """Keep a row, with what `_candidates` reads of it."""
-        j = len(self._values)
-        if j == len(self._seen):
-            # Twice as many places at a time, so that many rows are not copied for each of them.
-            more = max(j, FIRST_ROWS)
-            self._seen = np.pad(self._seen, ((0, more), (0, 0)))
-            self._ends = np.pad(self._ends, ((0, more), (0, 0)))
-            self._end_values = np.pad(self._end_values, ((0, more), (0, 0)))
-        self._values.append(values)
-        self._seen[j] = values[self._probes]
-        self._ends[j] = (values.argmin(), values.argmax())
-        self._end_values[j] = values[self._ends[j]]
-
-    def _candidates(self, values: Array) -> Indices:
-        """The rows, ascending, that these values may be an affine function of: all that `_affine`
-        finds, and few others.
-        """
-        n = len(self._values)
-        low, high = self._end_values[:n].T
-        of_low, of_high = values[self._ends[:n]].T
-        span = high - low
-        slope = np.zeros(n)
-        np.divide(of_high - of_low, span, out=slope, where=span > 0.0)
-        offset = of_low - slope * low
-        there = offset[:, None] + slope[:, None] * self._seen[:n]
-        errors = np.abs(values[self._probes] - there).max(axis=1)
-        # Twice the tolerance, for the rounding of this sum in another order.
-        most = 2.0 * AFFINE * np.maximum(np.abs(offset), max(float(values.max()), 1.0))
-        return np.flatnonzero((span > 0.0) & (errors <= most))
-
     def finished(self, n: int, ratio: float, penalty: PlanPenalty) -> Ranges:
         """All rows, with the ends for programs and for proofs."""
+        rows = self._rows.values
         lower = np.array([max(least, 0.0) for least, _ in self._true])
         upper = np.array([most for _, most in self._true])
         drawn_lower = np.array([max(least, 0.0) for least, _ in self._drawn])
@@ -402,7 +359,7 @@ class _Rows:
         if math.isfinite(ratio):
             drawn_ratio = self._drawn_ratio(ratio, self._spread)
         return Ranges(
-            np.array(self._values).reshape(len(self._values), n),
+            np.array(rows).reshape(len(rows), n),
             np.minimum(drawn_lower, 1.0),
             np.maximum(drawn_upper, 1.0),
             lower * (1.0 - WIDENING),
@@ -418,17 +375,3 @@ class _Rows:
             np.array(self._compared_units),
             penalty,
         )
-
-
-def _affine(of: Array, values: Array) -> tuple[float, float]:
-    """(slope, offset) of `values` as an affine function of `of`; slope 0 where they are none."""
-    low, high = int(of.argmin()), int(of.argmax())
-    span = float(of[high] - of[low])
-    if span <= 0.0:
-        return 0.0, 0.0
-    slope = float(values[high] - values[low]) / span
-    offset = float(values[low] - slope * of[low])
-    error = np.abs(values - offset - slope * of).max()
-    if error > AFFINE * max(float(values.max()), abs(offset), 1.0):
-        return 0.0, 0.0
-    return slope, offset

@@ -302,6 +302,34 @@ def test_a_number_that_few_records_have_is_no_firm_ground(channel, frame, times)
     assert (statistics.rows()[1]["standard_error"] is None) is (times == 1)
 
 
+def test_a_column_that_is_constant_in_the_file_has_no_slope(moved, frame):
+    """The table's own rows, by which a moved law is corrected, do not stand for the file."""
+    rows = drawing(moved, frame)(5)
+    constant = rows[rows.age == rows.age.mode()[0]]
+    with pytest.raises(
+        md.InputError, match="the coefficient of 'age': all its records"
+    ):
+        estimate_regression(moved, constant, "hours", ["age"])
+    found = estimate_regression(moved, rows[rows.job != "smith"], "hours", ["job"])
+    smith = found.rows()[2]
+    assert smith["records"] == 0
+    assert smith["estimate"] is smith["standard_error"] is None
+    lines = statistics_text(found, fixed=False, kept=False).splitlines()
+    assert [line for line in lines if "job, smith" in line and "no record" in line]
+
+
+def test_as_many_coefficients_as_records_leave_no_errors(channel, frame):
+    rows = frame[RELEASED].astype(str)
+    first = rows.iloc[0]
+    others = rows[(rows.age != first.age) & (rows.hours != first.hours)]
+    two = pd.concat([rows.head(1), others.head(1)])
+    found = estimate_regression(channel, two, "hours", ["age"])
+    assert np.isnan(found.standard_errors).all()
+    text = statistics_text(found, fixed=True, kept=True)
+    assert "equal numbers" not in text
+    assert "too few records" in text
+
+
 def test_empty_cells_do_not_make_categories_of_numbers(frame):
     """A regression on ages with gaps had a coefficient for every age."""
     gaps = frame.assign(age=frame.age.astype(str).where(frame.index % 7 > 0, ""))

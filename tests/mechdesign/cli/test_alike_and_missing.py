@@ -299,6 +299,21 @@ TWO = "job,town,income\n" + (
 )
 
 
+@pytest.mark.parametrize("columns", [("--useful", "job"), ("--release", "job,town")])
+@pytest.mark.parametrize("option", ["--missing", "--unknown"])
+def test_a_label_that_is_no_output_is_refused_by_the_design(
+    alike, run, columns, option
+):
+    """Every release with it would be refused."""
+    (alike / "two.csv").write_text(f"{TWO},x,low\n", encoding="utf-8")
+    asked = ("design", "two.csv", "--sensitive", "income", *columns, "--epsilon", "1")
+    dropped = () if option == "--missing" else ("--missing", "drop")
+    refused = run(*asked, *dropped, option, "output:none", "-o", "c.json")
+    assert refused.code == 2
+    assert f"{option} output:none: 'none' is no output of the channel" in refused.err
+    assert not (alike / "c.json").exists()
+
+
 def test_rules_that_differ_are_settled_by_the_options_named(alike, run):
     (alike / "two.csv").write_text(TWO, encoding="utf-8")
     table = ("design", "two.csv", "--sensitive", "income", "--epsilon", "1")

@@ -97,6 +97,21 @@ def test_bad_tables(folder, refused, text, options, words):
     assert all(word in message for word in words), message
 
 
+def test_a_file_whose_name_begins_with_a_dash_has_a_remedy(folder, refused, run):
+    (folder / "-d.csv").write_bytes((folder / "records.csv").read_bytes())
+    error = refused("design", "-d.csv", *MICRO, *EPS)
+    assert "No such option" in error
+    assert "A file whose name begins with a dash is given as ./-d.csv" in error
+    assert run("design", "./-d.csv", *MICRO, *EPS).code == 0
+
+
+def test_messages_about_combinations_name_their_option(folder, refused):
+    asked = ("--sensitive", "group", "--release", "job,town", *EPS, "--never")
+    for combination in ("job=cook", "pay=1"):
+        error = refused("design", "records.csv", *asked, combination)
+        assert "error: --never: " in error
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

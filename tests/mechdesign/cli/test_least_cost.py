@@ -151,7 +151,8 @@ def test_bad_costs(
         (
             ["--objective", "honesty"],
             2,
-            "must be information, truth, distance, or a CSV file of costs",
+            "--objective 'honesty' is neither a file nor one of information, truth, distance, "
+            "frequencies, prefix, ranges, task",
         ),
         (["--stay", "0.5"], 2, "are for channels on the column's own symbols"),
         (

@@ -64,10 +64,10 @@ def given(*changes):
             given(("--outside", "drop"), ("--query", "count"), ("--range", None)),
             "a record counts as 0 or 1: there is nothing outside to drop",
         ),
-        (given(("--layout", "best")), "layout ('best') must be one of"),
+        (given(("--layout", "best")), "error: --layout ('best') must be one of"),
         (
             given(("--missing", "zero")),
-            "missing ('zero') must be one of refuse, symbol, drop",
+            "--missing ('zero') must be one of refuse, symbol, drop",
         ),
         (
             given(("--missing", "symbol"), ("--column", "note")),

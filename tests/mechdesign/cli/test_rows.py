@@ -244,12 +244,28 @@ def test_a_file_is_released_row_by_row(table, run, ending):
         (("--release", "a", "--smallest-group", "few"), "must be a whole number"),
         (("--release", "a", "--smallest-group", "0"), "--smallest-group ('0') must be"),
         (("--release", "a", "--keep-frequencies", "--free-frequencies"), "contradict"),
-        (("--release", "a", "--promise", "some"), "promise ('some')"),
+        (("--release", "a", "--promise", "some"), "--promise ('some')"),
         (("--release", "a", "--method", "columns"), "leave method (--method) out"),
         (
             ("--release", "a", "--objective", "distance"),
-            "objective distance needs a released column of numbers",
+            "error: --objective distance needs a released column of numbers",
         ),
+        (
+            ("--release", "a,b", "--stay", "x=0.5"),
+            "--stay: the table has no useful symbol 'x'; a symbol has a cell of each of 'a', 'b'",
+        ),
+        (("--release", "a", "--forbid", "q:y"), "error: --forbid: the table has no"),
+        (("--release", "a", "--never", "z=1"), "error: --never: 'z' is not released"),
+        (
+            ("--release", "a", "--smallest-group", "2", "--known", "z"),
+            "error: --known: 'z' is not released",
+        ),
+        (
+            ("--release", "a", "--confidence", "0.9", "--cells", "1"),
+            "error: --cells (1) must be a number of boxes",
+        ),
+        (("--useful", "a", "--unknown", "x"), "error: --unknown ('x') must be refuse"),
+        (("--useful", "a", "--objective", "x"), "error: --objective 'x' must be"),
         (("--release", "a", "--cells", "4"), "give a confidence level too"),
         (
             ("--release", "a", "--confidence", "0.9", "--rare", "auto"),
@@ -284,6 +300,12 @@ def test_refusals(table, run, options, message):
     refused = run(*DESIGN, "--epsilon", "1", *options)
     assert refused.code == 2
     assert message in refused.err
+
+
+def test_a_plan_that_is_impossible_names_the_options_that_were_given(table, run):
+    refused = run(*DESIGN, "--epsilon", "1", "--release", "a,b", "--stay", "1")
+    assert refused.code == 1
+    assert "no plan keeps the promise with --stay: give a larger budget" in refused.err
 
 
 def test_the_smallest_budget_that_keeps_a_share(table, run):
@@ -537,3 +559,33 @@ def test_long_rows_are_shortened_on_the_terminal_and_whole_in_json(folder, run):
     assert re.search("Worst: the output .*,…, ", audit.out)
     largest = run("audit", "row.json", "--json").record["population"]["largest"]
     assert len(largest["output"].split(", ")) == len(names)
+
+
+def test_apply_says_that_groups_are_not_kept_where_counts_are_not_fixed(table, run):
+    """One empty cell makes the file another one than the table, whose counts alone are fixed."""
+    table.loc[[3], "a"] = None
+    table.to_csv("people.csv", index=False)
+    rows = ("--release", "a,b", "--epsilon", "1", "--smallest-group", "5")
+    asked = (*DESIGN, *rows, "--missing", "marginal", "--output", "c.json")
+    screen = " ".join(run(*asked).out.split())
+    assert "5 times where the counts are fixed, which they are not in a file" in screen
+    drawn = run("apply", "c.json", "people.csv", "drawn.csv")
+    assert "Counts are not fixed, so that a released row may occur less" in drawn.out
+    table.drop(3).to_csv("whole.csv", index=False)
+    fixed = run("apply", "c.json", "whole.csv", "o.csv", "--ledger", "other.db")
+    assert "Counts are fixed" in fixed.out
+    assert "Counts are not fixed" not in fixed.out
+
+
+def test_boxes_of_no_use_say_so_first(table, run):
+    merged = (*DESIGN, *MERGED, "10000", "--slice-seed", "1", "--epsilon", "1")
+    screen = " ".join(run(*merged).out.split())
+    assert screen.startswith("Of little use: only 0 % of the information is kept.")
+    assert "Nothing is released: no part of the table has enough records" in screen
+    assert "The one box of rows was learned on 80 records" in screen
+    given = ("--release", "a", "--given", "k", "--promise", "relative", "--fill")
+    few = (*DESIGN, *given, "--confidence", "0.9", "--epsilon", "0.01")
+    table.head(44).to_csv("people.csv", index=False)
+    screen = " ".join(run(*few, "--slice-seed", "1").out.split())
+    assert screen.startswith("Of little use")
+    assert "Nothing but the given columns is released: no part of" in screen

@@ -197,6 +197,11 @@ def test_a_mistake_is_told_with_its_line_before_anything_is_written(
     ("path", "target", "message"),
     [
         ("in.csv", "late.xlsx", "as the input is read; name it accordingly"),
+        (
+            "in.csv",
+            "late.TSV",
+            "late.TSV: the output has ',' between cells, as the input",
+        ),
         ("in.csv", "nowhere/late.csv", "there is no folder 'nowhere'"),
         ("in.csv", "out.csv", "out.csv is the output of two releases"),
         ("none.csv", "late.csv", "none.csv: there is no such file"),

@@ -188,6 +188,10 @@ def test_what_cannot_be_read(tmp_path, stdin):
     assert_refused(
         r"is a folder, not a file|cannot be read: permission denied", tmp_path
     )
+    (tmp_path / "one.csv").write_text("a\n")
+    pattern = tmp_path / "*.csv"
+    assert_refused(r"\*\.csv is a pattern, and one file is read here: name it", pattern)
+    assert_refused(r"\*\.txt: there is no such file", tmp_path / "*.txt")
     stdin(b"data")
     assert_refused(
         "standard input cannot be copied to .*none: no such file or directory",

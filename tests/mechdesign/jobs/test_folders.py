@@ -138,17 +138,26 @@ def test_an_identifier_with_another_symbol_in_another_file_refuses_all(place):
     assert entries() == []
 
 
-def test_the_same_rows_in_two_files_are_refused_by_row_number(place):
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_the_same_rows_in_two_files_are_refused_by_row_number(place, dry_run):
     """They would share their random numbers, be they copies or others that their folders tell apart."""
     write(place / "in" / "dt=3" / "a.csv", *FILES["dt=1/a.csv"])
-    with pytest.raises(
-        InputError,
-        match=r"dt=3/a.csv and dt=1/a.csv hold the same records in the same order",
-    ):
-        release()
+    copies = r"dt=3/a.csv and dt=1/a.csv hold the same records in the same order"
+    with pytest.raises(InputError, match=copies):
+        release(dry_run=dry_run)
     assert not Path("out").exists()
     assert entries() == []
     assert release(identity="id").records == 140
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_a_copy_of_a_file_that_was_released_is_refused(place, dry_run):
+    release()
+    write(place / "in" / "dt=3" / "a.csv", *FILES["dt=1/a.csv"])
+    copies = r"dt=3/a.csv and dt=1/a.csv hold the same records in the same order"
+    with pytest.raises(InputError, match=copies):
+        release(force=True, dry_run=dry_run)
+    assert len(entries()) == len(FILES)
 
 
 def test_files_without_records_are_no_twins(place):

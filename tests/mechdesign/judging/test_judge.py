@@ -655,6 +655,23 @@ def test_the_main_figures_are_told_in_sentences():
     assert "claims that exactly one person meets" in text
 
 
+def test_a_share_of_claims_says_of_how_many_and_of_none_there_is_none():
+    table = people(800)
+    released = table.drop(columns="ill")
+    judgement = md.judge(released, original=table, sensitive="ill")
+    made = judgement.figure("singling_out", "claims")
+    assert made.released == made.untouched > 0
+    text = " ".join(judgement.summary().split())
+    assert f"Of {made.released:,} claims on rows that are alone in a few" in text
+    assert f"of {made.untouched:,} on the untouched file all (100 %)" in text
+    equal = released.assign(**dict.fromkeys(released.columns, "x"))
+    judgement = md.judge(equal, original=table, sensitive="ill")
+    assert judgement.figure("singling_out", "claims").released == 0
+    text = " ".join(judgement.summary().split())
+    assert "No released row is alone in the sets of columns that were tried" in text
+    assert f"of {made.untouched:,} claims on the untouched file all (100 %)" in text
+
+
 def test_few_rows_that_are_all_untouched_are_linked():
     """Of few values chance alone makes many rows equal: no count of them is clear."""
     table = people(60)[["sex", "ill"]]

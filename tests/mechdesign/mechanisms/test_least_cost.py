@@ -223,7 +223,7 @@ def test_symbols_alike_are_one_class() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"objective": "truthful"}, "must be information, truth, distance or a matrix"),
+        ({"objective": "truthful"}, r"must be one of information, truth, .*task, or a matrix of costs"),
         ({"stay": 0.5}, "are for channels on the column's own symbols"),
         ({"objective": "truth", "distance": "squared"}, "belongs to objective distance"),
         ({"objective": "distance", "distance": "cubed"}, "must be absolute or squared"),

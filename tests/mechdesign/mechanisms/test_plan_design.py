@@ -229,7 +229,7 @@ def test_rows_that_must_stay_stay(frame, share):
     joint = md.Joint.from_table(frame, sensitive="s", useful=["a", "b"], weight="count")
     expected = best(joint, notion, stay=share)
     if expected is None:
-        with pytest.raises(NotPrivate, match="no plan keeps the promise with these"):
+        with pytest.raises(NotPrivate, match="no plan keeps the promise with stay"):
             designed(frame, notion, stay=share)
         return
     channel = designed(frame, notion, stay=share).channel
@@ -638,7 +638,27 @@ REFUSED = [
         InputError,
         "column weights are for the objectives truth and distance",
     ),
-    ({"stay": 1.0}, NotPrivate, "no plan keeps the promise with these restrictions"),
+    ({"stay": 1.0}, NotPrivate, "no plan keeps the promise with stay: give a larger"),
+    (
+        {"stay": 1.0, "forbid": [("a=v", "a=w")], "keep_frequencies": False},
+        NotPrivate,
+        "no plan keeps the promise with stay and forbid: give a larger budget, or ask",
+    ),
+    (
+        {"stay": 1.0, "smallest_group": 2},
+        NotPrivate,
+        "promise with stay: give a larger budget, allow smaller groups .*, or ask",
+    ),
+    (
+        {"stay": 0.1, "never": [{"a": "v"}], "keep_frequencies": False},
+        InputError,
+        "stay and never contradict each other for 'v, .*: say which other rows stay",
+    ),
+    (
+        {"stay": {"v, 20": 0.1}, "forbid": [("v, 20", "v, 20")]},
+        InputError,
+        "stay and forbid contradict each other for 'v, 20': say which other rows stay",
+    ),
     ({"stay": 1.5}, InputError, "stay"),
     ({"release": ["a", "a"]}, InputError, "'a' is released twice"),
     ({"given": "a"}, InputError, "'a' is released and given"),

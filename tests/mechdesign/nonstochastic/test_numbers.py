@@ -261,8 +261,24 @@ def test_a_folder_is_one_table_to_groups(table, tmp_path):
     assert text_of("g.csv") == text_of("o.csv")
     assert result.records == mechanism.provenance["records"] == 8
     (tmp_path / "in" / "c.csv").write_text("house,kwh\n1,x\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"c.csv has other columns than in.a.csv"):
+    with pytest.raises(
+        InputError,
+        match=r"c.csv has other columns than in.a.csv \('.*' in one of them alone",
+    ):
         apply_mechanism("m.json", "in", "h.csv")
+    columns = list(reversed(table.columns))
+    table[columns].to_csv("in/c.csv", index=False)
+    with pytest.raises(
+        InputError, match=r"in.c.csv has the columns of in.a.csv in another order"
+    ):
+        apply_mechanism("m.json", "in", "h.csv")
+    (tmp_path / "in" / "c.csv").unlink()
+    table.to_parquet("in/c.parquet", index=False)
+    with pytest.raises(
+        InputError, match=r"in.c.parquet is a Parquet file and in.a.csv a CSV file"
+    ):
+        apply_mechanism("m.json", "in", "h.csv")
+    (tmp_path / "in" / "c.parquet").unlink()
     table.assign(kwh="x").to_csv("in/c.csv", index=False)
     with pytest.raises(
         InputError, match=r"c.csv, line 2: the column 'kwh' holds no finite number"

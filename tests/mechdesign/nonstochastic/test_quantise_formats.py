@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+from dataclasses import replace
 
 import pandas as pd
 import pyarrow as pa
@@ -238,3 +239,23 @@ def test_cells_without_quotes_cannot_hold_a_delimiter(tmp_path):
         .read_text()
         .startswith(csv_text([("g", "records", "sum_kwh")], delimiter="|"))
     )
+
+
+@pytest.mark.parametrize("kind", ["halffloat", "float", "double"])
+@pytest.mark.parametrize("options", [IDENTITY, MEAN])
+def test_nan_of_a_parquet_file_is_an_empty_cell(tmp_path, kind, options):
+    """As it is in every other command: pandas stores a missing number so."""
+    path, target = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    kwh = pa.array([1.5, 9.75, float("nan"), 2.5]).cast(kind)
+    pq.write_table(pa.table({"house": ["a", "b", "a", "a"], "kwh": kwh}), path)
+    release = quantise_table(path, target, options)
+    assert release.records == 3
+    assert any("dropped 1 of 4 record(s)" in notice for notice in release.notices)
+    for missing, refusal in (
+        ("refuse", "say .*drop"),
+        ("symbol", "a number is wanted"),
+    ):
+        with pytest.raises(InputError, match=f"row 3: the column 'kwh' is .*{refusal}"):
+            quantise_table(
+                path, tmp_path / "no.parquet", replace(options, missing=missing)
+            )

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import pytest
+
 from mechdesign.report.sentences import group_lines
+from mechdesign.tables.cell_values import CellRules
 
 
 def lines_of(k, **changes):
     parts = {"known": (), "rows": 8717, "released": 1464, "single": 0}
+    parts["rules"] = CellRules()
     return group_lines(k, **{**parts, **changes})
 
 
@@ -34,3 +38,16 @@ def test_single_rows_are_named_without_groups():
     assert line.endswith("--smallest-group K releases only rows that K records have.")
     assert lines_of(1, single=1)[0].startswith("1 row of the table belongs to a single")
     assert lines_of(1) == []
+
+
+@pytest.mark.parametrize(
+    ("rules", "cells"),
+    [
+        ({"missing": "marginal"}, "empty"),
+        ({"unknown": "nearest"}, "unknown"),
+        ({"missing": "output:a", "unknown": "marginal"}, "empty or unknown"),
+    ],
+)
+def test_cells_that_are_drawn_leave_no_counts_fixed(rules, cells):
+    (line,) = lines_of(5, rules=CellRules(**rules))
+    assert f"are fixed, which they are not in a file with {cells} cells. 1,464" in line

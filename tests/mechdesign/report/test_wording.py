@@ -20,6 +20,7 @@ from mechdesign.core.wording import (
 )
 from mechdesign.report.wording import (
     count,
+    figure,
     item,
     label,
     paragraph,
@@ -67,6 +68,11 @@ def test_bounds_are_rounded_outwards_and_not_far(value):
         (factor_at_least, math.log(2.0), "0.5"),
         (factor_at_least, math.inf, "0"),
         (factor_at_most, 5e-324, "1.0001"),
+        (figure, 0.123456, "0.123"),
+        (figure, 1.5e-10, "1.50e-10"),
+        (figure, 2.66e-17, "0.00"),
+        (figure, -2.66e-17, "0.00"),
+        (figure, None, "-"),
     ],
 )
 def test_numbers(function, value, text):

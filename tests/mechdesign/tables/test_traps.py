@@ -67,6 +67,29 @@ def write(tmp_path):
             "the row 'All' is the sum of the other rows",
         ),
         (
+            # Subtotals of x within y, and of both within g, as ROLLUP writes them.
+            "g,y,x,n\na,p,u,1\na,p,v,2\na,p,All,3\nb,p,u,5\nb,p,v,1\nb,p,All,6\n"
+            "a,q,u,2\na,q,v,4\na,q,All,6\na,All,All,9\nb,All,All,6\n",
+            {"sensitive": "g", "useful": ["y", "x"], "weight": "n"},
+            "'All' in the column 'x' is the sum of its other values, a margin that would",
+        ),
+        (
+            "g,y,x,n\na,p,u,1\na,q,u,2\na,sum,u,3\nb,p,v,5\nb,q,v,1\nb,sum,v,6\n",
+            {"sensitive": ["g", "y"], "useful": "x", "weight": "n"},
+            "'sum' in the column 'y' is the sum of its other values",
+        ),
+        (
+            "g,x,Total\na,.1,.1\nb,.9,.9\n",
+            {"probabilities": True},
+            "the column 'Total' is the sum of the other columns",
+        ),
+        (
+            'g,x,y\na,"1,000",2\nb,3,4\n',
+            WIDE,
+            "'1,000' is not a number; write numbers as 1800.5, without a decimal comma, sep",
+        ),
+        ("g,x,y\na,,2\nb,3,4\n", WIDE, "column 'x' is not .*; write 0 for none"),
+        (
             "g,x,y\na,1,2\nb,3,4.5\n",
             WIDE,
             r"say so if these are survey weights \(--weighted\) or probabilities",
@@ -159,6 +182,22 @@ def test_noted(write, text, options, message):
 )
 def test_what_only_looks_like_a_trap_is_read(write, text):
     assert read_joint(write(text), contingency=True).notices == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # No sum for q.
+        "g,y,x,n\na,p,u,1\na,p,v,2\na,p,All,3\na,q,u,2\na,q,v,4\na,q,All,5\nb,q,u,9\n",
+        # None at all for q, as where few records have a value called 'all'.
+        "g,y,x,n\na,p,u,1\na,p,all,1\na,q,u,2\na,q,v,4\nb,q,u,9\n",
+        # A single sum may be an accident.
+        "g,y,x,n\na,p,u,1\na,p,all,1\nb,q,all,3\n",
+    ],
+)
+def test_a_value_called_all_that_is_no_subtotal_is_read(write, text):
+    joint = read_joint(write(text), sensitive="g", useful=["y", "x"], weight="n")
+    assert joint.notices == ()
 
 
 def test_a_crosstab_with_margins_is_refused():

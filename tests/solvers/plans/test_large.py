@@ -20,10 +20,10 @@ from solvers.plans import (
     MatrixCosts,
     PlanLimits,
     PlanPenalty,
+    affine_rows,
     dividing,
     generation,
     integer_plan,
-    ranges,
     search,
     solve_plan,
 )
@@ -110,13 +110,13 @@ def test_a_search_whose_next_program_does_not_fit_ended_early(monkeypatch):
 def test_many_limits_are_joined_without_comparing_all_pairs(monkeypatch):
     """After an earlier release there are thousands of limits: one for each secret and output."""
     tried = []
-    real = ranges._affine
+    real = affine_rows.affine
 
     def affine(of, values):
         tried.append(1)
         return real(of, values)
 
-    monkeypatch.setattr(ranges, "_affine", affine)
+    monkeypatch.setattr(affine_rows, "affine", affine)
     rng = np.random.default_rng(3)
     n, rows = 40, 300
     shares = np.full(n, 1.0 / n)
