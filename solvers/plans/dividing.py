@@ -375,6 +375,9 @@ class Divider:
         shares = of_bins[bins]
         if len(of_bins) < len(shares):
             _fill_bins(group, shares, bins, of_bins, dearer)
+        else:
+            # Each input is a bin, which gets the share of its mass.
+            shares = _without_noise(np.minimum(shares * group.masses / group.masses, 1))
         return _settled(group.masses, shares, float(group.targets[side].sum()))
 
     def _by_outputs(self, group: Group, side: NDArray[np.bool_]) -> Array | None:
