@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-CLOSE = 1e-9  # of 1 or of the bound, by which a stated one may differ
+CLOSE = 1e-8  # of 1 or of the bound, by which a stated one may differ
 CLOSE_IN_DOUBLES = 1e-8
 TINY = 1e-9  # of rounding in a vertex
 MOST_SYSTEMS = (
@@ -475,9 +475,13 @@ def from_prices(file, proof, counts, sets):
         share = float(part.sum() / total)
         if proof["kind"] == "queries":
             queries = queries_of(file, proof, members)
-            inverse = np.array(proof["inverse"])[np.ix_(members, members)]
-            variance = least_variance(queries, inverse, prices, p_x, spent, pricing)
-            bounds.append(share * variance)
+            own = own_variance(queries, p_x)
+            # Without a matrix no more is proven than the variance of the column itself.
+            if proof["inverse"]:
+                inverse = np.array(proof["inverse"])[np.ix_(members, members)]
+                found = least_variance(queries, inverse, prices, p_x, spent, pricing)
+                own = max(own, found)
+            bounds.append(share * own)
             continue
         task = np.eye(len(p_x))
         if proof["kind"] == "task":
@@ -522,8 +526,12 @@ def least_variance(queries, inverse, prices, p_x, spent, pricing):
 
     paid = prices @ p_x + spent - least_of(missed, *pricing)
     found = np.sum((queries @ inverse) * queries) ** 2 / paid if paid > 0 else 0.0
-    noise_free = (np.square(queries) @ p_x).sum()
-    return max(found, noise_free) - np.square(queries @ p_x).sum()
+    return found - np.square(queries @ p_x).sum()
+
+
+def own_variance(queries, p_x):
+    """N times the total variance of the answers where every record is released as it is."""
+    return (np.square(queries) @ p_x).sum() - np.square(queries @ p_x).sum()
 
 
 def queries_of(file, proof, members):
@@ -537,7 +545,12 @@ def queries_of(file, proof, members):
     # Numbers are of one column; beside it there are given ones alone.
     given, columns = file.get("given", []), file["useful"]["columns"]
     (place,) = (i for i, column in enumerate(columns) if column not in given)
-    order = sorted(range(n), key=lambda x: Fraction(symbols[members[x]][place]))
+    try:
+        numbers = [Fraction(symbols[x][place]) for x in members]
+    except ValueError:
+        # Texts, and bins, stand in the order of the table.
+        numbers = range(n)
+    order = sorted(range(n), key=lambda x: numbers[x])
     first = {"prefix": 1, "ranges": n}[name]
     spans = [(i, j) for i in range(first) for j in range(i, n)]
     matrix = np.zeros((len(spans), n))

@@ -48,6 +48,7 @@ KINDS = {
     "prefix": (3, 5, md.LIP(0.2), {"objective": "prefix"}),
     "ranges": (2, 5, md.LIP(0.2), {"objective": "ranges"}),
     "own queries": (2, 4, md.LIP(0.2), {"objective": Queries(np.eye(4)[:2])}),
+    "as they are": (2, 4, md.LIP(9.0), {"objective": Queries(np.eye(4)[:2])}),
     "tv": (3, 6, md.LIP(1.0), {"average": {"tv": 0.05}}),
     "leakage": (3, 5, None, {"average": {"maximal-leakage": None}, "keep": "60%"}),
     "guess": (3, 5, md.LDP(1.0), {"average": {"guess": 0.55}}),
@@ -160,6 +161,7 @@ COLUMNS = {
         {"sensitive": ["s", "region"], "protect_each": True, "objective": "truth"},
     ),
     "budgets": (md.LIP(0.4), {"budgets": {"0": (0.1, 0.2)}}),
+    "prefixes of texts": (md.LIP(0.4), {"useful": "word", "objective": "prefix"}),
     "budgets, costs": (
         md.LIP(0.4),
         {"budgets": {"0": (0.1, 0.2)}, "objective": "truth"},
@@ -196,7 +198,8 @@ def records():
     age = 20 + rng.integers(0, 8, 200)
     columns = {"s": (region + job + rng.integers(0, 2, 200)) % 2, "region": region}
     code = (2 * columns["s"] + region + rng.integers(0, 3, 200)) % 5
-    columns |= {"job": job, "age": age, "code": code}
+    word = np.array(["?", "11", "5", "9"])[code % 4]
+    columns |= {"job": job, "age": age, "code": code, "word": word}
     return pd.DataFrame(columns).astype(str)
 
 
@@ -460,6 +463,7 @@ BESIDE_GIVEN = {
     "information, total": (md.LIP(0.5), {"promise": "total"}),
     "quotients": (md.LDP(0.4), {}),
     "budgets": (md.LIP(0.4), {"budgets": {"0": (0.1, 0.2)}}),
+    "prefixes of texts": (md.LIP(0.4), {"release": ["word"], "objective": "prefix"}),
     "task": (md.LIP(0.2), {"objective": "task", "task": "T"}),
     "frequencies": (md.LIP(0.2), {"objective": "frequencies"}),
     "prefix": (md.LIP(0.2), {"objective": "prefix"}),

@@ -66,6 +66,11 @@ class Affine(NamedTuple):
     slope: float
     offset: float
 
+    def ends(self, of_values: tuple[float, float]) -> tuple[float, float]:
+        """The least and the largest mean of the row `of` for those of the values."""
+        least, most = sorted((end - self.offset) / self.slope for end in of_values)
+        return least, most
+
 
 class AffineRows:
     """Rows of mean 1, in the order in which they came."""

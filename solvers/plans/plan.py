@@ -410,10 +410,12 @@ def _proof(problem: PlanProblem, done: list[Stratum]) -> PlanProof | None:
         ranges = stratum.ranges
         masses[outputs] = proof.masses
         forms[:, outputs] = proof.forms
-        for row, unit, prices in zip(
-            ranges.sources, ranges.units, proof.ranges, strict=True
-        ):
-            limits[row, outputs] = prices / unit
+        # Positive ones are paid at the lower end, negative ones at the upper end. No row of the
+        # limits is the same end of two ranges.
+        paid_at = (np.maximum(proof.ranges, 0.0), np.minimum(proof.ranges, 0.0))
+        for end, paid in enumerate(paid_at):
+            here = np.ix_(ranges.sources[:, end], outputs)
+            limits[here] += ranges.factors[:, end, None] * paid
         for row, unit, prices in zip(
             ranges.compared_sources,
             ranges.compared_units,

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -56,11 +57,14 @@ class Ranges:
         Mean of each in units of its group's first: a ratio applies to scales times values.
     ratio, true_ratio : float
         For programs, and for proofs.
-    sources, compared_sources : (r,), (m,) int arrays
+    sources : (r, 2) int array
+        The rows of `PlanLimits.values` that the lower and the upper end come from.
+    factors : (r, 2) array
+        A multiplier of a range is that of this row times the factor.
+    compared_sources : (m,) int array
         The row of `PlanLimits.values` that each comes from.
-    units, compared_units : (r,), (m,) arrays
-        What a row of `PlanLimits.values` was divided by, where a multiplier applies to it: those of
-        compared values apply to scales times values.
+    compared_units : (m,) array
+        What it was divided by, where a multiplier applies to it: to scales times values.
     penalty : PlanPenalty
         On the symbols of the stratum; without forms for none.
     """
@@ -76,8 +80,8 @@ class Ranges:
     ratio: float
     true_ratio: float
     sources: Indices
+    factors: Array
     compared_sources: Indices
-    units: Array
     compared_units: Array
     penalty: PlanPenalty
 
@@ -138,8 +142,8 @@ class Ranges:
             self.ratio,
             self.true_ratio,
             self.sources,
+            self.factors,
             self.compared_sources,
-            self.units,
             self.compared_units,
             replace(self.penalty, forms=self.penalty.forms[:, places]),
         )
@@ -226,6 +230,23 @@ class Ranges:
         return most
 
 
+class End(NamedTuple):
+    """One end of a range, and the limit that it comes from.
+
+    Attributes
+    ----------
+    value : float
+    source : int
+        The row of `PlanLimits.values`.
+    factor : float
+        A multiplier of the range is that of the row times this.
+    """
+
+    value: float
+    source: int
+    factor: float
+
+
 class _Rows:
     """Collects the rows of a `Ranges`."""
 
@@ -234,13 +255,11 @@ class _Rows:
         self._margin = margin
         self._rows = AffineRows()
         # Ends of each row, as they are and drawn in.
-        self._true: list[tuple[float, float]] = []
+        self._true: list[tuple[End, End]] = []
         self._drawn: list[tuple[float, float]] = []
         self._compared: list[Array] = []
         self._group: list[int] = []
         self._scales: list[float] = []
-        self._sources: list[int] = []
-        self._units: list[float] = []
         self._compared_sources: list[int] = []
         self._compared_units: list[float] = []
         # The largest ratio of two means over the whole stratum.
@@ -334,25 +353,31 @@ class _Rows:
         if true[0] <= 0.0 and math.isinf(true[1]):
             return
         known = self._rows.find(values, mark)
-        if known is not None:
-            # Drawn in first: a limit of one lift may be the end 0 of another, and a share of 0
-            # would be no margin.
-            for ends, own in ((self._true, true), (self._drawn, drawn)):
-                least, most = sorted((end - known.offset) / known.slope for end in own)
-                j = known.of
-                ends[j] = (max(ends[j][0], least), min(ends[j][1], most))
+        if known is None:
+            self._rows.append(values, mark)
+            lower, upper = (End(value, source, 1.0 / unit) for value in true)
+            self._true.append((lower, upper))
+            self._drawn.append(drawn)
             return
-        self._rows.append(values, mark)
-        self._true.append(true)
-        self._drawn.append(drawn)
-        self._sources.append(source)
-        self._units.append(unit)
+        j = known.of
+        factor = 1.0 / (unit * known.slope)
+        least, most = known.ends(true)
+        lower, upper = self._true[j]
+        if least > lower.value:
+            lower = End(least, source, factor)
+        if most < upper.value:
+            upper = End(most, source, factor)
+        self._true[j] = (lower, upper)
+        # Drawn in first: a limit of one lift may be the end 0 of another, and a share of 0 would
+        # be no margin.
+        least, most = known.ends(drawn)
+        self._drawn[j] = (max(self._drawn[j][0], least), min(self._drawn[j][1], most))
 
     def finished(self, n: int, ratio: float, penalty: PlanPenalty) -> Ranges:
         """All rows, with the ends for programs and for proofs."""
         rows = self._rows.values
-        lower = np.array([max(least, 0.0) for least, _ in self._true])
-        upper = np.array([most for _, most in self._true])
+        lower = np.array([max(least.value, 0.0) for least, _ in self._true])
+        upper = np.array([most.value for _, most in self._true])
         drawn_lower = np.array([max(least, 0.0) for least, _ in self._drawn])
         drawn_upper = np.array([most for _, most in self._drawn])
         drawn_ratio = ratio
@@ -369,9 +394,13 @@ class _Rows:
             np.array(self._scales),
             drawn_ratio,
             ratio * (1.0 + WIDENING),
-            np.array(self._sources, np.int64),
+            np.array(
+                [[end.source for end in ends] for ends in self._true], np.int64
+            ).reshape(-1, 2),
+            np.array([[end.factor for end in ends] for ends in self._true]).reshape(
+                -1, 2
+            ),
             np.array(self._compared_sources, np.int64),
-            np.array(self._units),
             np.array(self._compared_units),
             penalty,
         )
