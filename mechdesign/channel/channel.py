@@ -882,8 +882,9 @@ class Channel(Displayed):
         ----------
         row : mapping of column to text, or sequence of texts
             The true texts of the useful columns, given ones included, in the order of
-            ``useful.columns``; one text for a single column. Where a person has several records, a
-            list of them in their order, each with the columns of ``useful.people.columns``.
+            ``useful.columns``; one text for a single column. Of boxes a mapping. Where a person has
+            several records, a list of them in their order, each with the columns of
+            ``useful.people.columns``.
 
         Returns
         -------

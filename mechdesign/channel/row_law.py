@@ -236,7 +236,13 @@ def law_of_record(channel: Releasable, coder: BoxCoder | None, row: Any) -> Law:
         If a column is missing, or the channel does not know the row.
     """
     if coder is not None:
-        return _law_of_symbol(channel, _symbol_of_box(channel, coder, row))
+        if not isinstance(row, Mapping):
+            raise InputError(
+                "give a record of a channel of boxes as a mapping of its columns "
+                f"({listed(coder.released_columns)}) to texts"
+            )
+        record = cast("Mapping[str, str]", row)
+        return _law_of_symbol(channel, _symbol_of_box(channel, coder, record))
     people = channel.useful.people
     if people is None:
         return _law_of_symbol(channel, _symbol_of(channel.useful, row))

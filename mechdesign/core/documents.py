@@ -293,7 +293,7 @@ class Matching:
     def __get_pydantic_json_schema__(
         self, core: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        return {**handler(core), "pattern": f"^{self.pattern}$"}
+        return {**handler(core), "pattern": f"^(?:{self.pattern})$"}
 
     def _checked(self, text: str) -> str:
         # Python's `re`, because Rust's, which pydantic uses, has another syntax and no re.ASCII.

@@ -27,6 +27,7 @@ is 6560798095827001, which is 0.728 * 2^53.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import ClassVar
@@ -44,6 +45,20 @@ DIGITS = 14
 
 SURPLUS = 3
 """Bits of these digits that a draw does not use: a draw has 53 (`lookup.BITS`)."""
+
+
+PART = re.compile(r"""\"(?:[^"]|"")+"|`(?:[^`]|``)+`|[^.]+""")
+"""A part of the name of a table, in the quotes of SQL, in those of Spark, or without any."""
+
+QUOTED_PART = re.compile(r"""(?:^|\.)(?:"(?:[^"]|"")+"|`(?:[^`]|``)+`)(?=\.|$)""")
+"""A whole part in quotes. Others are letters of the name."""
+
+
+def _without_quotes(part: str) -> str:
+    """A part of a name as the database spells it."""
+    sign = part[0]
+    is_quoted = sign in '"`' and len(part) > 2 and part.endswith(sign)
+    return part[1:-1].replace(2 * sign, sign) if is_quoted else part
 
 
 class Dialect:
@@ -78,8 +93,16 @@ class Dialect:
         return '"' + name.replace('"', '""') + '"'
 
     def table(self, name: str) -> str:
-        """The name of a table, with that of its schema before a dot."""
-        return ".".join(self.identifier(part) for part in name.split("."))
+        """The name of a table, with that of its schema before a dot.
+
+        A part may stand in quotes, as in ``"My Schema".people``; then a dot in it is one of its
+        letters.
+        """
+        if QUOTED_PART.search(name) is None:
+            parts = name.split(".")
+        else:
+            parts = [_without_quotes(part) for part in PART.findall(name)]
+        return ".".join(map(self.identifier, parts))
 
     def literal(self, text: str) -> str:
         """A constant text."""

@@ -28,18 +28,21 @@ from mechdesign.auditing.population import lift_limits
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import TOTAL
 from mechdesign.core.errors import InputError
+from mechdesign.core.wording import quoted
 from mechdesign.mechanisms import combinations
 from mechdesign.mechanisms.average_budgets import NO_PROMISE
 from mechdesign.mechanisms.box_request import BoxRequest
 from mechdesign.mechanisms.by_rules import by_rules, for_population
 from mechdesign.mechanisms.classes import refuse_identifier
 from mechdesign.mechanisms.earlier_releases import check_room, spending
+from mechdesign.mechanisms.least_cost_objective import ABSOLUTE, DISTANCE
 from mechdesign.mechanisms.number_of_bins import binned_for
 from mechdesign.mechanisms.request import DesignRequest
 from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.rules import table_rules
 from mechdesign.notions import Notion
 from mechdesign.release.samplers import policy_row
+from mechdesign.tables.bin_edges import look_like_days
 from mechdesign.tables.cell_values import OUTPUT
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.records import Records
@@ -105,7 +108,28 @@ def _requested(request: DesignRequest) -> Design:
     joint = whole
     if request.released_columns != whole.useful.columns:
         joint = whole.releasing(request.released_columns)
-    return DESIGNERS[request.shape](Asked(request, whole, joint, notion, started))
+    result = DESIGNERS[request.shape](Asked(request, whole, joint, notion, started))
+    return replace(result, messages=(*result.messages, *_messages_of_days(request)))
+
+
+def _messages_of_days(request: DesignRequest) -> list[str]:
+    """That differences between numbers such as 20230131 are no numbers of days."""
+    # A matrix of costs is no name.
+    is_distance = isinstance(request.objective, str) and request.objective == DISTANCE
+    counts_ranks = request.release is not None and request.distance != ABSOLUTE
+    if not is_distance or counts_ranks:
+        return []
+    messages: list[str] = []
+    useful = request.joint.useful
+    for k, name in enumerate(useful.columns):
+        texts = {symbol[k] for symbol in useful.symbols}
+        if name not in request.given and look_like_days(filter(None, texts)):
+            messages.append(
+                f"the column {quoted(name)} holds numbers that look like days or months, and "
+                "distances between them are no numbers of days (20230131 is 70 below 20230201): "
+                "write days as numbers that follow each other, or use --objective truth"
+            )
+    return messages
 
 
 def _in_bins(request: DesignRequest, started: float) -> Design:

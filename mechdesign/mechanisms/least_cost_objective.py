@@ -289,10 +289,10 @@ def _power(objective: LeastCostObjective) -> str | None:
     power = objective.distance
     if power is not None and objective.name != DISTANCE:
         raise InputError(
-            "distance says how numbers are compared: it belongs to objective distance"
+            "--distance says how numbers are compared: it belongs to --objective distance"
         )
     if power not in (None, ABSOLUTE, SQUARED):
-        raise InputError(f"distance ({power!r}) must be absolute or squared")
+        raise InputError(f"--distance ({power!r}) must be absolute or squared")
     if objective.name != DISTANCE:
         return None
     if power is None:

@@ -261,6 +261,9 @@ UNITS = {"w": 7 * DAY, "d": DAY, "h": 3600, "min": 60, "s": 1}
 
 _DAY_NUMBER = re.compile(r"(1[89]|2[01])\d\d(\d\d)(\d\d)?", re.ASCII)
 
+_WRITTEN_DAY = re.compile(r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}(\b|$)", re.ASCII)
+"""The beginning of a day that is written in another way, as 31.1.2023 or 1/31/23 10:15."""
+
 _WIDTH = re.compile(r"(\d+(?:\.\d+)?)(w|d|h|min|s)", re.ASCII)
 
 
@@ -358,7 +361,9 @@ def _common_kind(name: str, cells: Sequence[tuple[str, int]]) -> Kind:
     kind = kind_of([text for text, _ in cells], most=True)
     if kind is None:
         remedy = f"; {HOW_WRITTEN}"
-        if kind_of([text.replace(",", ".") for text, _ in cells], most=True):
+        if all(_WRITTEN_DAY.match(text) for text, _ in cells):
+            remedy = "; write days as 2023-01-31"
+        elif kind_of([text.replace(",", ".") for text, _ in cells], most=True):
             remedy = "; its numbers have a decimal comma: write them with a point"
         raise InputError(
             f"{name} has no number, date or time in it, and --bin sorts numbers into bins{remedy}"
@@ -504,19 +509,22 @@ def _cuts_of_width(
     return cuts
 
 
-def days_remedy(texts: Iterable[str]) -> str | None:
-    """What to do with days or months that were written as numbers, as 20230131 or 202301; None if
-    some text is none.
-    """
+def look_like_days(texts: Iterable[str]) -> bool:
+    """Whether all texts are days or months that were written as numbers, as 20230131 or 202301."""
     found: set[int] = set()
     for text in texts:
         parts = _DAY_NUMBER.fullmatch(text)
         if parts is None or not 1 <= int(parts[2]) <= 12:
-            return None
+            return False
         if not 1 <= int(parts[3] or 1) <= 31:
-            return None
+            return False
         found.add(len(text))
-    if len(found) != 1:
+    return len(found) == 1
+
+
+def days_remedy(texts: Iterable[str]) -> str | None:
+    """What to do where all texts `look_like_days`; None where they do not."""
+    if not look_like_days(texts):
         return None
     return (
         "that look like days or months (20230131 is 70 below 20230201): write them as 2023-01-31, "

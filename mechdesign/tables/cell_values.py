@@ -38,14 +38,14 @@ MISSING_WORDS = "refuse, symbol, drop, marginal or output:LABEL"
 """The values of ``--missing``, for messages."""
 
 DrawnRule = Annotated[
-    str, Matching(r"(?s)refuse|marginal|output:.+", "refuse, marginal or output:LABEL")
+    str, Matching(r"refuse|marginal|output:[\s\S]+", "refuse, marginal or output:LABEL")
 ]
 """What is released for a record with an empty cell."""
 
 UnknownRule = Annotated[
     str,
     Matching(
-        r"(?s)refuse|marginal|nearest|output:.+",
+        r"refuse|marginal|nearest|output:[\s\S]+",
         "refuse, marginal, nearest or output:LABEL",
     ),
 ]

@@ -221,6 +221,10 @@ def test_a_channel_is_judged_on_tables_or_says_why_not(kind, request):
             "must be a Channel without boxes of rows",
         ),
         (lambda one, _: one.distribution({"k": "u"}), "the row has no column 'a'"),
+        (
+            lambda one, _: one.distribution(("u", "v")),
+            r"as a mapping of its columns \('k', 'a'",
+        ),
     ],
 )
 def test_what_is_not_for_boxes_refuses_them(boxes, frame, use, message):

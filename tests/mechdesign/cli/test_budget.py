@@ -71,9 +71,13 @@ def test_notions(notion, options, expected):
         (
             "alip",
             {"epsilon": "3e-308"},
-            r"^epsilon \(3e-308\) is too small to be divid",
+            r"^--epsilon \(3e-308\) is too small to be divid",
         ),
-        ("l1", {"epsilon": "1e-307", "lam": "0.1"}, r"divided by lam \(0.1\): doubles"),
+        (
+            "l1",
+            {"epsilon": "1e-307", "lam": "0.1"},
+            r"divided by --lam \(0.1\): doubles",
+        ),
         ("alip", {"eps_l": "1e-320", "eps_u": "inf"}, r"^--eps-l \(1e-320\) is too"),
         ("ldp", {"epsilon": "1.2e-323"}, r"^--epsilon \(1.2e-323\) is too small"),
         ("alip", {"epsilon": "1e400"}, r"--epsilon \(1e400\) is not a number of nats"),

@@ -609,3 +609,39 @@ def test_many_symbols_go_through_every_command(
     done = capsys.readouterr()
     assert "rounded to multiples of 2^-53" in " ".join(done.err.split())
     assert len(done.out.splitlines()) > 170
+
+
+DAYS = "day,town,s\n" + "20240131,a,x\n20240201,b,y\n20240131,b,y\n20240202,a,x\n" * 9
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_noted"),
+    [
+        (("--useful", "day", "--objective", "distance"), True),
+        (("--useful", "day", "--objective", "truth"), False),
+        (("--release", "day,town", "--objective", "distance"), False),
+        (
+            (
+                "--release",
+                "town,day",
+                "--objective",
+                "distance",
+                "--distance",
+                "absolute",
+            ),
+            True,
+        ),
+    ],
+)
+def test_distances_of_numbers_that_look_like_days_are_noted(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    asked: tuple[str, ...],
+    is_noted: bool,
+) -> None:
+    """Ranks of such numbers are those of the days."""
+    (tmp_path / "days.csv").write_text(DAYS)
+    design = ["design", str(tmp_path / "days.csv"), "--sensitive", "s", *asked]
+    assert main([*design, "--epsilon", "1"]) == 0
+    said = capsys.readouterr().err
+    assert ("the column 'day' holds numbers that look like days" in said) is is_noted

@@ -265,7 +265,7 @@ def test_a_file_is_released_row_by_row(table, run, ending):
             "error: --cells (1) must be a number of boxes",
         ),
         (("--useful", "a", "--unknown", "x"), "error: --unknown ('x') must be refuse"),
-        (("--useful", "a", "--objective", "x"), "error: --objective 'x' must be"),
+        (("--useful", "a", "--objective", "x"), "error: --objective 'x' is neither"),
         (("--release", "a", "--cells", "4"), "give a confidence level too"),
         (
             ("--release", "a", "--confidence", "0.9", "--rare", "auto"),

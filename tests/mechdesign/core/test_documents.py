@@ -7,8 +7,11 @@ import json
 from pathlib import Path
 from typing import Any, ClassVar
 
+import pandas as pd
 import pytest
+from jsonschema import Draft202012Validator, ValidationError
 
+import mechdesign as md
 from mechdesign.core import documents
 from mechdesign.core.documents import (
     Digest,
@@ -53,6 +56,23 @@ def test_every_schema_names_its_format_and_refuses_other_keys():
         assert schema["properties"]["format"]["const"].startswith("mechdesign.")
         assert {"format", "version", "sha256"} <= set(schema["required"])
         assert schema["additionalProperties"] is False
+
+
+def test_other_programs_read_the_schemas(tmp_path):
+    for text in made().schemas().values():
+        Draft202012Validator.check_schema(json.loads(text))
+    schema = json.loads(made().schemas()["channel.json"])
+    table = pd.DataFrame({"s": list("0011"), "x": list("abab")})
+    asked = {"sensitive": "s", "useful": "x", "missing": "output:a"}
+    channel = md.design(table, md.LIP(0.5), objective="truth", **asked).channel
+    channel.save(tmp_path / "channel.json")
+    document = json.loads((tmp_path / "channel.json").read_text())
+    validator = Draft202012Validator(schema)
+    validator.validate(document)
+    for wrong in ("refused", "output:", "an output:a", "marginally"):
+        document["rules"]["missing"] = wrong
+        with pytest.raises(ValidationError, match="does not match"):
+            validator.validate(document)
 
 
 class Entry(Record):
@@ -149,7 +169,8 @@ def test_a_schema_says_what_the_model_says():
     schema = made().json_schema(Sample)
     assert schema["properties"]["share"]["type"] == "number"
     assert (
-        schema["$defs"]["Entry"]["properties"]["digest"]["pattern"] == "^[0-9a-f]{64}$"
+        schema["$defs"]["Entry"]["properties"]["digest"]["pattern"]
+        == "^(?:[0-9a-f]{64})$"
     )
     assert schema["required"] == ["format", "version", "sha256", "name", "share"]
 

@@ -227,6 +227,22 @@ def test_bins_of_dates_are_refused():
 
 
 @pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("clinic.people", '"clinic"."people"'),
+        ('"My Clinic"."People"', '"My Clinic"."People"'),
+        ('"a.b".people', '"a.b"."people"'),
+        ("`a.b`.people", '"a.b"."people"'),
+        ('clinic."x""y"', '"clinic"."x""y"'),
+        ('x"y', '"x""y"'),
+    ],
+)
+def test_a_table_may_be_named_in_quotes(name, expected):
+    text = md.export(odd_channel(), table=name).text
+    assert f"FROM {expected}\n" in text
+
+
+@pytest.mark.parametrize(
     ("useful", "identity", "names"),
     [("A,a", "n", "'A' and 'a'"), ("a", "A", "'A' and 'a'")],
 )

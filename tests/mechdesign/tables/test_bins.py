@@ -469,6 +469,8 @@ def test_of_very_many_values_a_thousand_are_kept_with_the_same_median():
     [
         (["1", "x", "y", "4"], 2, r"the column 'x': 2 different cell\(s\) are no number; correct them .write numbers as 1800.*, say .*missing_codes"),
         (["1,5", "2,5"], 2, "its numbers have a decimal comma: write them with a point"),
+        (["31.1.2024", "1.2.2024"] * 2, "7d", r"no number, date or time in it, .*; write days as 2023-01-31"),
+        (["1/31/24 10:15", "2/1/24 9:00"] * 2, "7d", "; write days as 2023-01-31"),
         (["u", "v", "w", "z"], 2, r"the column 'x' has no number, date or time in it, and bins sorts numbers .* value labels"),
         (["2024-01-01", "2", "2024-01-02", "2024-01-03"], "2d", r"are no number"),
         (["9999-11-01", "9999-12-31"] * 2, "7d", r"the bins would reach beyond the years 1 to 9999; give edges"),
