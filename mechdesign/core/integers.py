@@ -11,7 +11,7 @@ begin and end), `indices` 1, 0 and `values` 2, 3.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from operator import mul
 from typing import Any, TypeGuard, cast
@@ -35,6 +35,13 @@ MANY_ENTRIES = 1 << 20
 
 MOST_WEIGHT = 1 << 32
 """Weights that add up to less are multiplied with halves of entries in 64 bits."""
+
+SPARSE = 4
+"""Places for each entry from which columns are found by a sort: of fewer an array is quicker."""
+
+LONG_ROW = 256
+"""Entries of a row from which it is compared with the one before, which is quicker than to make it
+anew."""
 
 NOWHERE = -1
 """The place of an integer that a list does not have."""
@@ -151,6 +158,27 @@ class IntegerRows(Sequence[tuple[int, ...]]):
         values = np.tile(integers[filled], count)
         return cls((count, len(integers)), indptr, indices, values)
 
+    @classmethod
+    def with_rows(
+        cls, row: Integers, count: int, changed: Mapping[int, Integers]
+    ) -> IntegerRows:
+        """So many rows of integers in range, which are the same but for some others in their
+        places.
+        """
+        filled = np.flatnonzero(row)
+        each = row[filled]
+        indices: list[Integers] = []
+        values: list[Integers] = []
+        for i in range(count):
+            other = changed.get(i)
+            places = filled if other is None else np.flatnonzero(other)
+            indices.append(places)
+            values.append(each if other is None else other[places])
+        lengths = [len(places) for places in indices]
+        indptr = np.concatenate([[0], np.cumsum(lengths)])
+        shape = (count, len(row))
+        return cls(shape, indptr, np.concatenate(indices), np.concatenate(values))
+
     def entries(self) -> Iterator[list[tuple[int, int]]]:
         """The positive entries of each row as (index, value)."""
         for row in self.pairs():
@@ -185,15 +213,32 @@ class IntegerRows(Sequence[tuple[int, ...]]):
             return tuple(self[i] for i in range(*index.indices(len(self))))
         # A range treats negative indices and those out of range as a list does.
         i = range(len(self))[cast("int", index)]
-        row = [0] * self.shape[1]
-        for column, value in self.entries_of(i):
-            row[column] = value
-        return tuple(row)
+        span = slice(int(self.indptr[i]), int(self.indptr[i + 1]))
+        row = np.zeros(self.shape[1], dtype=np.int64)
+        row[self.indices[span]] = self.values[span]
+        return tuple(row.tolist())
 
     def __iter__(self) -> Iterator[tuple[int, ...]]:
         if self.has_equal_rows:
             return itertools.repeat(cast("tuple[int, ...]", self[0]), len(self))
-        return (self[i] for i in range(len(self)))
+        return self._each()
+
+    def _each(self) -> Iterator[tuple[int, ...]]:
+        """The rows in turn; a long one that is like the one before is the same tuple."""
+        before: tuple[int, ...] = ()
+        last = slice(0, 0)
+        for i, (start, end) in enumerate(itertools.pairwise(self.indptr.tolist())):
+            here = slice(start, end)
+            if end - start < LONG_ROW or not self._are_equal(last, here):
+                before = self[i]
+            yield before
+            last = here
+
+    def _are_equal(self, one: slice, other: slice) -> bool:
+        """Whether two rows have the same entries, by where these are stored."""
+        return np.array_equal(self.values[one], self.values[other]) and np.array_equal(
+            self.indices[one], self.indices[other]
+        )
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, IntegerRows):
@@ -258,6 +303,11 @@ class IntegerRows(Sequence[tuple[int, ...]]):
                 (every, (value,) * len(self)) if value else ((), ())
                 for value in self[0]
             )
+        if SPARSE * len(self.values) >= self.shape[0] * self.shape[1]:
+            # Of few zeros an array has all entries in their order.
+            every = tuple(range(len(self)))
+            by_column = np.ascontiguousarray(self.dense.T)
+            return tuple(_entries_of_column(column, every) for column in by_column)
         # A stable sort keeps the rows of a column in order.
         order = np.argsort(self.indices, kind="stable")
         rows = tuple(self.row_of[order].tolist())
@@ -299,6 +349,19 @@ class IntegerRows(Sequence[tuple[int, ...]]):
             return sums.tolist()
         # In Python's integers: two entries fit 64 bits when added, more may not.
         return [sum(row[1::2]) for row in self.pairs()]
+
+
+def _entries_of_column(
+    column: Integers, every: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The rows of a column's positive entries, which are among `every` one, and these entries."""
+    if not column.all():
+        rows = np.flatnonzero(column)
+        return tuple(rows.tolist()), tuple(column[rows].tolist())
+    if (column == column[0]).all():
+        # One integer, and not millions of equal ones.
+        return every, (int(column[0]),) * len(column)
+    return every, tuple(column.tolist())
 
 
 def places_in(ascending: Integers, wanted: Integers) -> Integers:

@@ -39,6 +39,7 @@ sum to P(x). QED A class of |t| members has |t| - 1 inner ends, so k outputs bec
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -139,6 +140,9 @@ def many_numbers(joint: Joint) -> tuple[str, ...]:
 MOST_ENTRIES = 20_000_000
 """Entries of all pieces together, some 300 MB, from which outputs are not cut: the search for so
 large a table has ended early, with outputs of all classes, and every cut would repeat them."""
+
+FIRST_ROWS = 64
+"""Rows of a table by which most columns differ: after an earlier release there are thousands."""
 
 LEAST_PIECE = 1e-13
 """Pieces of an output below this share of it are rounding errors of the ends and go to their
@@ -271,7 +275,7 @@ def classes(joint: Joint, stacked: Sequence[Sequence[int]] = ()) -> Classes:
     if not stacked:
         rows = proportional(joint.counts)
     counts = added_rows(joint.counts, rows)
-    columns = proportional(zip(*(stacked or counts), strict=True))
+    columns = proportional_columns(stacked or counts)
     counts = added_columns(counts, columns)
     n = len(joint.useful)
     is_the_same = len(counts) == len(joint.counts) and len(counts[0]) == n
@@ -297,12 +301,31 @@ def proportional(vectors: Iterable[Sequence[int]]) -> list[int]:
     (2, 4) and (3, 6) both become (1, 2).
     """
     seen: dict[tuple[int, ...], int] = {}
+    return [seen.setdefault(_direction(vector), len(seen)) for vector in vectors]
+
+
+def proportional_columns(rows: Sequence[Sequence[int]]) -> list[int]:
+    """Class of every column of a table, as of `proportional`.
+
+    Most columns differ in the first rows; the others are compared as a whole.
+    """
+    first = proportional(zip(*rows[:FIRST_ROWS], strict=True))
+    members = Counter(first)
+    seen: dict[tuple[int, ...], int] = {}
     group: list[int] = []
-    for vector in vectors:
-        divisor = math.gcd(*vector)
-        direction = tuple(entry // divisor for entry in vector)
-        group.append(seen.setdefault(direction, len(seen)))
+    for x, number in enumerate(first):
+        key = (number,)
+        if members[number] > 1:
+            key = (number, *_direction([row[x] for row in rows]))
+        group.append(seen.setdefault(key, len(seen)))
     return group
+
+
+def _direction(vector: Sequence[int]) -> tuple[int, ...]:
+    """A vector of integers divided by their greatest common divisor."""
+    # Of a part of a column all entries may be zero.
+    divisor = math.gcd(*vector) or 1
+    return tuple(entry // divisor for entry in vector)
 
 
 def _representatives(variable: Variable, group: Sequence[int]) -> Variable:

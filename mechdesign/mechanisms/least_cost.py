@@ -48,7 +48,7 @@ from mechdesign.channel.proof import CostProof
 from mechdesign.channel.record import AverageBudget, Objective
 from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import NotPrivate, SolverFailure
-from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
+from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows, Integers
 from mechdesign.core.wording import quoted
 from mechdesign.mechanisms import least_cost_instead
 from mechdesign.mechanisms.averages import (
@@ -88,6 +88,10 @@ from solvers.errors import EmptyPolytope
 
 MOST_SCALED = 100
 """Scalings of rows and columns. Each brings them nearer by the largest share that is forbidden."""
+
+SYMBOLS_OF_PAIR = 100
+"""Symbols for each forbidden pair from which the pairs are exchanged one by one: on fewer rows many
+of them would have a lift of their own."""
 
 SCALED = 1e-12
 """Relative miss of a column at which they end."""
@@ -144,14 +148,18 @@ def nearly_constant(program: LeastCostProgram) -> tuple[Channel, Audit] | None:
     """The channel that draws every record anew among its allowed symbols; None if it breaks the
     promise or another limit, or nothing is forbidden.
 
-    With kept frequencies rows and columns of p p^T without the forbidden pairs are scaled in turn
-    until they have the sums p, as far as they go.
+    Few forbidden pairs of many symbols change a few rows (`_exchanged`). Else, with kept
+    frequencies, rows and columns of p p^T without the forbidden pairs are scaled in turn until they
+    have the sums p, as far as they go.
     """
     limits = program.limits
     if program.convex is not None or limits.allowed.all() or any(limits.stay):
         return None
     if not limits.allowed.any(axis=1).all():
         return None
+    exchanged = _exchanged(program)
+    if exchanged is not None:
+        return exchanged
     p = program.joint.p_x
     masses = np.outer(p, p) * limits.allowed
     masses *= (p / masses.sum(axis=1))[:, None]
@@ -170,6 +178,50 @@ def nearly_constant(program: LeastCostProgram) -> tuple[Channel, Audit] | None:
         if judged is not None and program.keeps_limits(channel):
             return judged
     return None
+
+
+def _exchanged(program: LeastCostProgram) -> tuple[Channel, Audit] | None:
+    """The draw from the frequencies of the table, which it keeps, where few records change places;
+    None where the forbidden pairs are too many for that, or it breaks the promise or another limit.
+
+    What a symbol x may not become, y, becomes w instead, and of another symbol z as much becomes y
+    that would have become w. All other rows remain those of the table: a channel of millions of
+    integers is stored and verified as quickly as one whose rows are all the same.
+    """
+    joint = program.joint
+    allowed = program.limits.allowed
+    pairs = np.argwhere(~allowed)
+    n = len(joint.useful)
+    total = joint.total
+    bits = DENOMINATOR.bit_length() - 1 - total.bit_length()
+    if not program.limits.keep or SYMBOLS_OF_PAIR * len(pairs) > n or bits < 0:
+        return None
+    counts = joint.useful_counts
+    drawn = np.array([count << bits for count in counts], dtype=np.int64)
+    changed: dict[int, Integers] = {}
+    for x, y in pairs.tolist():
+        # Of the most frequent other symbol the fewest records change, in proportion.
+        z = int(np.argmax(np.where(allowed[:, y], drawn, 0)))
+        row = changed.setdefault(x, drawn.copy())
+        back = changed.setdefault(z, drawn.copy())
+        places = allowed[x] & allowed[z]
+        places[y] = False
+        w = int(np.argmax(np.where(places, back, 0)))
+        moved = int(row[y])
+        row[w] += moved
+        row[y] = 0
+        # The records of z are more or fewer than those of x.
+        returned = round(Fraction(moved * counts[x], counts[z]))
+        if returned > back[w]:
+            return None
+        back[y] += returned
+        back[w] -= returned
+    rows = IntegerRows.with_rows(drawn, n, changed)
+    channel = Channel(joint.useful, joint.useful.names, rows, total << bits, joint)
+    judged = _judged(program, channel)
+    if judged is None or not program.keeps_limits(channel):
+        return None
+    return judged
 
 
 def _judged(

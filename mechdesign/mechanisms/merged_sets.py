@@ -56,6 +56,9 @@ ZERO_LIFT_RISK = 1e6
 integers below 2^256), so that sets with a zero come last and those with fewer zeros before those
 with more."""
 
+AT_ONCE = 1 << 17
+"""Entries of sets that are computed at once: they stay in the cache of a processor."""
+
 MEAN_ERROR = 8.0
 """Error of a mean of lifts in units of the slack of one lift times 1 + mean, generously."""
 
@@ -112,7 +115,13 @@ class MergedSets(ABC):
     def block(self, members: Sequence[int]) -> Block:
         """These symbols as one."""
         symbols = list(members)
-        given_s = self.given_s[:, symbols].sum(axis=1)
+        given_s = np.empty(len(self.given_s))
+        # Some rows at a time: after an earlier release there are tens of thousands, of which a copy
+        # takes most of the time.
+        each = max(1, AT_ONCE // max(1, len(symbols)))
+        for first in range(0, len(given_s), each):
+            rows = self.given_s[first : first + each, symbols]
+            given_s[first : first + each] = rows.sum(axis=1)
         return Block(symbols, given_s, float(self.p_x[symbols].sum()))
 
 

@@ -257,10 +257,10 @@ def response_until(
     """`respond` at the first margin; None without time, and where that fails: one channel less."""
     if time.process_time() >= end:
         return None
-    # Only the first margin: it is enough for nearly every table.
-    solve = rules.solver(rules.margins[0], search, end)
     p_x = rules.reduced.joint.p_x
     try:
+        # Only the first margin: it is enough for nearly every table.
+        solve = rules.solver(rules.margins[0], search, end)
         return respond(solve, p_x, groups, end, most_lost=most_lost)
     except SolverFailure:
         return None

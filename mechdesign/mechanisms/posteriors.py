@@ -370,8 +370,12 @@ class StackedRows:
             prior = sum(demand.sums)
             # L_s(x) = (n(s, x) / whole) / ((share / prior) (count / N)).
             for row, share in zip(demand.counts, demand.sums, strict=True):
-                tops = [cell * total * prior for cell in row]
-                lift.append(_quotients(tops, [part * share for part in base]))
+                # An output of an earlier release has few symbols: most cells are zero.
+                lifts = [0.0] * len(row)
+                for x, cell in enumerate(row):
+                    if cell:
+                        lifts[x] = cell * total * prior / (base[x] * share)
+                lift.append(lifts)
         self.lift = np.array(lift)
         self.mass = np.array(mass)
         self.p_x = joint.p_x
@@ -387,6 +391,20 @@ class StackedRows:
     def is_homogeneous(self) -> bool:
         """Whether some rows are inequalities between two linear functions of v."""
         return bool(self.differing.any()) or math.isfinite(self.ratio)
+
+    def number_of_homogeneous(self) -> int:
+        """Rows of `polytope` for the tables where C is not 1, without those of quotients."""
+        count = 0
+        for table in np.flatnonzero(self.differing).tolist():
+            span = slice(int(self.starts[table]), int(self.starts[table + 1]))
+            lift, mass = self.lift[span], self.mass[table]
+            upper, lower = self.upper[span], self.lower[span]
+            up, low = np.isfinite(upper), np.isfinite(lower)
+            is_above = lift[up] > np.exp(upper[up])[:, None] * mass
+            is_below = np.exp(-lower[low])[:, None] * mass > lift[low]
+            # Rows that hold for every v >= 0 restrict nothing.
+            count += int(is_above.any(axis=1).sum() + is_below.any(axis=1).sum())
+        return count
 
     def polytope(self, margin: float, reach: float = math.inf) -> Polytope:
         """{v : all rows}, smaller by `margin`; budgets beyond `reach` as in `posteriors.low_bound`.

@@ -68,7 +68,7 @@ from mechdesign.auditing.verdict import (
 )
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.proof import CostProof
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.integers import IntegerRows
 from mechdesign.core.limits import MeanLimits
 from mechdesign.core.wording import quoted
@@ -76,6 +76,7 @@ from mechdesign.mechanisms.classes import Classes, classes, refuse_secret_identi
 from mechdesign.mechanisms.convex_means import allowed_set
 from mechdesign.mechanisms.cut_sets import CutSet, MeanCuts, polytope_at, rows_broken
 from mechdesign.mechanisms.merged_sets import (
+    AT_ONCE,
     ZERO_LIFT_RISK,
     MergedSets,
     Risk,
@@ -112,6 +113,7 @@ from solvers import (
     lower_envelope,
 )
 from solvers.errors import BackendFailure, TooManyVertices
+from solvers.pricing.concave import MOST_ENTRIES
 from solvers.pricing.sides import least_on_polytope, least_sides
 
 MARGINS = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-5, 1e-3, 1e-1)
@@ -206,6 +208,8 @@ class Rules:
         """All rows over the classes, where there are several tables."""
         if self.demands is None:
             return None
+        if not self.reduced.is_reduced:
+            return StackedRows(self.demands, self.reduced.joint)
         group = self.reduced.group.tolist()
         merged: list[Demand] = []
         for demand in self.demands:
@@ -274,12 +278,28 @@ class Rules:
 
         return solve
 
+    def _check_number_of_rows(self) -> None:
+        """Raise SolverFailure before more rows are made than a search takes."""
+        if self.rows is None:
+            return
+        count = self.rows.number_of_homogeneous()
+        if count + len(self.rows.p_x) > MOST_ENTRIES:
+            raise SolverFailure(
+                f"{count:,} rows of the promise after the earlier releases and "
+                f"{len(self.rows.p_x):,} symbols are more than the {MOST_ENTRIES:,} that the "
+                "search takes"
+            )
+
     def _polytope_solver(self, margin: float, search: Search, end: float) -> Solve:
         """The envelope over a polytope."""
         # Columns lie in the polytope shrunk by the margin; the bound is for the one that is not
         # (docs/explanation/optimum-theory.md, 'A bound from prices').
+        self._check_number_of_rows()
         outer = self.relaxation
-        inner = self.polytope(margin)
+        # Rows without a margin of their own are the same in both, and a copy of thousands is large.
+        inner = outer
+        if margin > 0.0 or self.rows is None:
+            inner = self.polytope(margin)
         p_x = self.reduced.joint.p_x
         method = search.method
         if method == "auto" and self.is_homogeneous:
@@ -419,25 +439,46 @@ class StackedSets(MergedSets):
     def _used(self, given_s: Array) -> tuple[Array, NDArray[np.intp]]:
         """The largest log lift minus its budget, (k,), and the number of forbidden zero lifts."""
         rows = self._rows
-        # The rows of L come first, then a row of C for each table. `table_of` repeats them, so
-        # that every row of L has the C of its own table beside it.
-        lift = given_s[: len(rows.table_of)]
-        mass = given_s[len(rows.table_of) :][rows.table_of]
+        tables = len(rows.starts) - 1
+        used = np.full(given_s.shape[1], -math.inf)
+        zeros = np.zeros(given_s.shape[1], dtype=np.intp)
+        # The rows of L come first, then a row of C for each table.
+        masses = given_s[len(rows.table_of) :]
+        each = max(1, AT_ONCE // max(1, given_s.size // tables))
+        for first in range(0, tables, each):
+            some = slice(first, min(first + each, tables))
+            part, missing = self._used_in(some, given_s, masses)
+            used = np.maximum(used, part)
+            zeros += missing
+        return used, zeros
+
+    def _used_in(
+        self, tables: slice, given_s: Array, masses: Array
+    ) -> tuple[Array, NDArray[np.intp]]:
+        """`_used` for the rows of some tables that follow each other."""
+        rows = self._rows
+        starts = rows.starts[tables.start : tables.stop + 1]
+        span = slice(int(starts[0]), int(starts[-1]))
+        lift = given_s[span]
+        # `table_of` repeats the rows of C, so that every row of L has that of its own table beside.
+        mass = masses[rows.table_of[span]]
+        lower, upper = rows.lower[span], rows.upper[span]
         occurs = mass > 0.0
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = np.where(occurs, np.log(lift / mass), 0.0)
         # A lift of zero is forbidden where a side below or a quotient is bounded.
-        bounded = np.isfinite(rows.lower)[:, None] | math.isfinite(rows.ratio)
+        bounded = np.isfinite(lower)[:, None] | math.isfinite(rows.ratio)
         zero = np.isinf(logs)
         zeros = (zero & bounded).sum(axis=0)
         logs = np.where(zero, 0.0, logs)
-        above = (logs - rows.upper[:, None]).max(axis=0)
-        below = (-logs - rows.lower[:, None]).max(axis=0)
+        above = (logs - upper[:, None]).max(axis=0)
+        below = (-logs - lower[:, None]).max(axis=0)
         used = np.maximum(above, below)
         if math.isfinite(rows.ratio):
             # LDP compares the lifts of one table with each other, not those of different tables.
-            high = np.maximum.reduceat(logs, rows.starts[:-1])
-            low = np.minimum.reduceat(logs, rows.starts[:-1])
+            places = starts[:-1] - starts[0]
+            high = np.maximum.reduceat(logs, places)
+            low = np.minimum.reduceat(logs, places)
             used = np.maximum(used, (high - low).max(axis=0) - rows.ratio)
         return used, zeros
 

@@ -373,12 +373,11 @@ class Divider:
             return None
         of_bins = _without_noise(solved.x)
         shares = of_bins[bins]
-        for k in np.flatnonzero((of_bins > 0.0) & (of_bins < 1.0)).tolist():
-            of_bin = np.flatnonzero(bins == k)
-            values = group.ranges.limited[:, of_bin]
-            if (values == values[:, :1]).all():
-                first = of_bin[np.argsort(dearer[of_bin], kind="stable")]
-                shares[first] = _filled(group.masses[first], float(of_bins[k]))
+        if len(of_bins) < len(shares):
+            _fill_bins(group, shares, bins, of_bins, dearer)
+        else:
+            # Each input is a bin, which gets the share of its mass.
+            shares = _without_noise(np.minimum(shares * group.masses / group.masses, 1))
         return _settled(group.masses, shares, float(group.targets[side].sum()))
 
     def _by_outputs(self, group: Group, side: NDArray[np.bool_]) -> Array | None:
@@ -452,6 +451,20 @@ def _bins(kinds: Indices, dearer: Array) -> Indices:
     rank -= starts[of_kind]
     labels = of_kind * each + rank * each // counts[of_kind]
     return np.unique(labels, return_inverse=True)[1]
+
+
+def _fill_bins(
+    group: Group, shares: Array, bins: Indices, of_bins: Array, dearer: Array
+) -> None:
+    """Let the cheapest inputs of each divided bin of equal values go first, in the place of equal
+    shares of all.
+    """
+    for k in np.flatnonzero((of_bins > 0.0) & (of_bins < 1.0)).tolist():
+        of_bin = np.flatnonzero(bins == k)
+        values = group.ranges.limited[:, of_bin]
+        if (values == values[:, :1]).all():
+            first = of_bin[np.argsort(dearer[of_bin], kind="stable")]
+            shares[first] = _filled(group.masses[first], float(of_bins[k]))
 
 
 def _rows(group: Group, bins: Indices, wanted: float) -> SparseRows:

@@ -308,11 +308,12 @@ group that can be divided may be of any size."""
 CANDIDATES = 64
 """Outputs of the largest masses among which the one for all inputs is chosen."""
 
-WHOLE_PAIRS = 2_000
-"""Up to so many pairs a group is drawn as a whole."""
+SMALL_DRAW = 40
+"""Size (the root of the number of pairs) of the parts of a group that are drawn by themselves, as
+far as it can be divided."""
 
-WHOLE_SIZE = 40
-"""Inputs of the parts of a larger group, as far as it can be divided."""
+UNDIVIDED = 1.25
+"""Up to so many times the pairs of such a part a group is drawn as a whole."""
 
 MOST_DIVIDED = 40
 """Forbidden flows that are divided, for `MOST_PAIRS`; more for fewer pairs. Half a second."""
@@ -330,10 +331,15 @@ _Flows: TypeAlias = tuple[Indices, Indices, Array]
 
 
 def blind_draw(
-    problem: PlanProblem, group: Group, rng: np.random.Generator
+    problem: PlanProblem,
+    group: Group,
+    rng: np.random.Generator,
+    size: int = SMALL_DRAW,
 ) -> Flows | None:
     """A plan of a group whose outputs all have its means; None where the limits or restrictions
     allow none, or the group is too large.
+
+    It is drawn in parts of at most `size`^2 pairs, as far as these can be divided.
     """
     means = group.ranges.limited @ group.masses / group.masses.sum()
     if group.ranges.usage(means[:, None])[0] > 1.0:
@@ -356,7 +362,7 @@ def blind_draw(
         # Flows change places within a class, of which halves have fewer inputs.
         found = _near_first(problem, drawn, rng)
     else:
-        found = _drawn(problem, drawn, rng)
+        found = _drawn(problem, drawn, rng, size)
     if found is None:
         return None
     rows, columns, flows = found
@@ -472,16 +478,16 @@ def _to_one(problem: PlanProblem, group: Group) -> tuple[Indices, Indices, Array
 
 
 def _drawn(
-    problem: PlanProblem, group: Group, rng: np.random.Generator
+    problem: PlanProblem, group: Group, rng: np.random.Generator, size: int
 ) -> _Flows | None:
     """The flows of a blind draw of a group, or of each part of it by itself; None where a part is
     too large.
     """
     pairs = len(group.inputs) + (int(_classes(group).max()) + 1) * len(group.outputs)
-    if min(pairs, len(group.inputs) * len(group.outputs)) <= WHOLE_PAIRS:
+    if min(pairs, len(group.inputs) * len(group.outputs)) <= UNDIVIDED * size**2:
         return _near_first(problem, group, rng)
     parts: list[_Flows] = []
-    for part in Divider(problem, group, rng).parts(group, WHOLE_SIZE):
+    for part in Divider(problem, group, rng).parts(group, size):
         drawn = _near_first(problem, part, rng)
         if drawn is None:
             return None
@@ -517,7 +523,8 @@ def _near_first(
         near = order[x]
         near = near[left[near] > 0.0]
         filled = np.minimum(np.cumsum(left[near]), group.masses[x])
-        taken = np.diff(filled, prepend=0.0)
+        taken = filled.copy()
+        taken[1:] -= filled[:-1]
         least = NOISE * np.minimum(group.masses[x], group.targets[near])
         used = taken > least
         left[near] -= taken

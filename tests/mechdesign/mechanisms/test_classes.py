@@ -10,7 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechdesign.mechanisms.classes import Classes, classes
+from mechdesign.mechanisms import classes as of_classes
+from mechdesign.mechanisms.classes import (
+    Classes,
+    classes,
+    proportional,
+    proportional_columns,
+)
 from mechdesign.mechanisms.design_call import design
 from mechdesign.mechanisms.posteriors import posteriors
 from mechdesign.notions import ALIP, LDP, LIP, L1Lift, MaxLift, MinLift, Notion
@@ -99,6 +105,39 @@ def test_classes_are_decided_in_integers():
     joint = Joint.from_counts([[big, 2 * big, big + 1, 3], [big, 2 * big, big, 1]])
     assert classes(joint).group.tolist() == [0, 0, 1, 2]
     assert classes(joint).joint.counts == ((3 * big, big + 1, 3), (3 * big, big, 1))
+
+
+@given(
+    rows=st.integers(1, 6).flatmap(
+        lambda n: st.lists(
+            st.lists(st.integers(0, 3), min_size=n, max_size=n), min_size=1, max_size=5
+        )
+    ),
+    first=st.integers(1, 5),
+)
+def test_columns_are_told_apart_by_their_first_rows(rows, first):
+    with mock.patch.object(of_classes, "FIRST_ROWS", first):
+        assert proportional_columns(rows) == proportional(zip(*rows, strict=True))
+
+
+def test_only_columns_that_look_alike_are_compared_as_a_whole(monkeypatch):
+    """After an earlier release 2,000 columns of 28,000 rows took 6 s."""
+    compared = []
+    direction = of_classes._direction
+
+    def counted(vector):
+        compared.append(len(vector))
+        return direction(vector)
+
+    monkeypatch.setattr(of_classes, "_direction", counted)
+    rows = [[x + 2 for x in range(20)] for _ in range(500)]
+    rows[1] = [5] * 20
+    # The last column is like the first one but in the last row.
+    for row in rows:
+        row[-1] = row[0]
+    rows[-1][-1] += 1
+    assert proportional_columns(rows) == list(range(20))
+    assert sorted(compared) == [of_classes.FIRST_ROWS] * 20 + [500] * 2
 
 
 def test_names_are_those_of_first_members():
