@@ -47,7 +47,7 @@ from mechdesign.jobs.side_files import (
     read_manifest,
 )
 from mechdesign.release.identified_draws import KEEP
-from mechdesign.release.released_values import LABEL, by_output
+from mechdesign.release.released_values import FORMS, LABEL, by_output
 from mechdesign.release.samplers import (
     Policy,
     policy_row,
@@ -77,7 +77,8 @@ class ReleaseFacts:
         Of empty cells and of unknown symbols among its records, from an internal manifest.
     shuffled : bool
     form : 'label', 'posterior-draw', 'representative' or 'within'
-        In which the values were released.
+        In which the values were released; that of boxes, whose rows are read as they are, is
+        'label'.
     keeps_changed : bool
         Whether a record whose symbol changed since an earlier release keeps what was released for
         its first one.
@@ -256,7 +257,7 @@ def _facts_of(released: PathLike, channel: Channel, path: PathLike) -> ReleaseFa
         os.fspath(path),
         policy,
         shuffled=found.shuffled,
-        form=column.form,
+        form=column.form if column.form in FORMS else LABEL,
         keeps_changed=column.changed == KEEP,
     )
     if isinstance(column, InternalColumn) and found.records and len(column.counts) == 1:
