@@ -61,7 +61,6 @@ from mechdesign.formats.opening import open_source
 from mechdesign.jobs.manifest import ManifestVerdict, judge_manifest
 from mechdesign.jobs.side_files import InternalManifest, PublicManifest
 from mechdesign.release.coding import NearestRows
-from mechdesign.release.identified_draws import KEEP
 from mechdesign.release.released_values import LABEL
 from mechdesign.release.samplers import OUTPUT, Policy
 from mechdesign.tables.variable import Variable
@@ -318,7 +317,7 @@ def check(
             any_data=any_data or labels is not channel,
             # Records in random order cannot be paired with those of the original.
             shuffled=manifest is not None and manifest.shuffled,
-            keeps_changed=_keeps_changed(manifest, channel),
+            keeps_changed=facts is not None and facts.keeps_changed,
         )
     # A release in random order fails every comparison of records, however faithful it is.
     if original is not None and not check.plausible and manifest is None:
@@ -387,14 +386,6 @@ def _with_kept_records(
             rest.append(finding)
     notices = (_KEPT.format(others), *alone.notices)
     return replace(alone, findings=tuple(rest), notices=notices)
-
-
-def _keeps_changed(
-    manifest: PublicManifest | InternalManifest | None, channel: Channel
-) -> bool:
-    """Whether records keep what was released for an earlier symbol, by the manifest."""
-    column = None if manifest is None else column_of(manifest, channel)
-    return column is not None and column.changed == KEEP
 
 
 def _with_what_is_stated(
