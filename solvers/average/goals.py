@@ -74,6 +74,11 @@ class Solution:
     multipliers: Array
 
 
+LARGEST_COST = 1e6
+"""Costs of columns beyond are scaled down together: HiGHS gave up on some of 8e8, which belong to
+channels that tell next to nothing apart."""
+
+
 class Master:
     """The program above for a point and limits, without columns at first.
 
@@ -95,6 +100,7 @@ class Master:
         self._row_scale = _towards_one(point)
         self._load_scale = _towards_one(np.maximum(limits, LEAST_SCALED))
         self._column_scale = np.zeros(0)
+        self._cost_scale = 1.0
         # Presolve would throw the basis away, and the program is scaled already.
         self._highs = highs_with(
             SHARP | {"presolve": "off", "simplex_scale_strategy": 0}
@@ -136,7 +142,12 @@ class Master:
         """Give all columns other costs (k,); the basis stays."""
         count = len(costs)
         columns = np.arange(count, dtype=np.int32)
-        self._highs.changeColsCost(count, columns, costs * self._column_scale)
+        scaled = costs * self._column_scale
+        largest = float(np.abs(scaled).max(initial=0.0))
+        self._cost_scale = 1.0
+        if largest > LARGEST_COST:
+            self._cost_scale = float(_towards_one(np.array(largest)))
+        self._highs.changeColsCost(count, columns, scaled * self._cost_scale)
 
     def solve(self, seconds: float) -> Solution | None:
         """Go on from the last basis, once more from nothing where that fails; None if both fail."""
@@ -149,7 +160,7 @@ class Master:
             if highs.getModelStatus() == self._optimal:
                 answer = highs.getSolution()
                 values = np.maximum(np.array(answer.col_value), 0.0)
-                dual = np.array(answer.row_dual)
+                dual = np.array(answer.row_dual) / self._cost_scale
                 prices = dual[: self._n] * self._row_scale
                 # A larger limit lowers the cost, so duals of budgets are negative; above zero they
                 # are rounding.

@@ -13,8 +13,10 @@ from scipy.optimize import linprog
 
 from solvers import Polytope
 from solvers.average.assignment_convex import Total
+from solvers.average.goals import Master
 from solvers.average.problem import Leakage, Measure
 from solvers.average.purposes import QueryPurpose, TaskPurpose, best_within
+from solvers.points import Points
 from solvers.proving import proven_task_within, proven_variance_within
 from tests.profiles import scaled
 
@@ -219,3 +221,25 @@ def test_what_the_search_proved_of_many_symbols_is_proven_again():
         total, None, point, given_x, found.prices, found.charge, found.touched
     )
     assert proven == pytest.approx(found.bound, abs=1e-7)
+
+
+def test_costs_that_are_scaled_down_have_the_same_channel_and_their_own_prices():
+    """Of channels that tell next to nothing apart they were 8e8, and HiGHS gave up on some."""
+    rng = np.random.default_rng(3)
+    point = np.array([0.5, 0.3, 0.2])
+    points = np.vstack([point, np.eye(3), rng.dirichlet(np.ones(3), 6)])
+    loads = np.concatenate([[0.0], rng.uniform(0.5, 2.0, 9)])
+    costs = -loads - 0.1 * rng.random(10)
+    answers = []
+    for factor in (1.0, 1e10):
+        program = Master(point, np.array([0.4]))
+        program.add(Points.from_dense(points), np.zeros(10), loads[None, :])
+        program.change_costs(factor * costs)
+        answer = program.solve(10.0)
+        assert answer is not None
+        answers.append(answer)
+    usual, large = answers
+    assert large.weights == pytest.approx(usual.weights, abs=1e-9)
+    assert large.prices == pytest.approx(1e10 * usual.prices, rel=1e-6)
+    assert large.multipliers == pytest.approx(1e10 * usual.multipliers, rel=1e-6)
+    assert float(usual.multipliers[0]) > 0.0
