@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-CLOSE = 1e-8  # of 1 or of the bound, by which a stated one may differ
+CLOSE = 1e-9  # of 1 or of the bound, by which a stated one may differ
 CLOSE_IN_DOUBLES = 1e-8
 TINY = 1e-9  # of rounding in a vertex
 MOST_SYSTEMS = (

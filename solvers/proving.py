@@ -135,7 +135,7 @@ def proven_over_members(
     y = check_prices("prices", prices, len(point))
     wanted = _wanted(y, point, least)
     # As in `proven_task`; only what costs less than nothing is cut off.
-    room = ROOM * (1.0 + float(np.abs(y).sum()))
+    room = ROOM * (1.0 + float(np.abs(y).max()))
     limits = Limits(room, end_of(time_limit), 1)
     outer: OuterSet = OuterPolytope(members, point)
     if isinstance(members, CoveredSet):

@@ -35,10 +35,9 @@ from solvers import Array, Polytope
 from solvers.assignment.assignment import Multipliers
 from solvers.plans import PlanProof
 
-SLACK = 1e-8
+SLACK = 1e-9
 """Largest difference of a stated bound and the one that its proof gives, relative to 1 or the
-bound: solvers and `auditing.proofs` round in different ways. Of alpha-lifts of 52 secrets it was
-1.2e-9, whatever alpha."""
+bound: solvers and `auditing.proofs` round in different ways."""
 
 MOST_SYMBOLS = 12_000
 """Symbols or rows up to which a proof is kept. To compute its bound takes time by their square: for
