@@ -347,7 +347,9 @@ def _check_symbols(
         original = None
         any_data = True
 
-    def checked(original: PathLike | None, any_data: bool) -> checking.ReleaseCheck:
+    def checked(
+        file: Released, original: PathLike | None, any_data: bool
+    ) -> checking.ReleaseCheck:
         if is_wide(channel) and form == LABEL:
             return check_rows(
                 channel,
@@ -362,9 +364,11 @@ def _check_symbols(
             return _check_alone(file, law, level, any_data)
         return _check_beside(file, law, level, original, channel.useful)
 
-    check = checked(original, any_data)
+    check = checked(file, original, any_data)
     if original is not None and keeps_changed and not check.plausible:
-        check = _with_kept_records(check, checked(None, any_data=True))
+        # The progress has counted the records already.
+        again = replace(file, advance=None)
+        check = _with_kept_records(check, checked(again, None, any_data=True))
     if is_lost:
         check = replace(check, notices=(_SHUFFLED, *check.notices))
     return check

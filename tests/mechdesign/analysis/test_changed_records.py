@@ -44,7 +44,9 @@ def nights(tmp_path):
 
 def test_kept_records_are_no_fault_of_a_release(nights):
     channel, original, released = nights
-    found = md.check(channel, released, original=original)
+    counted: list[int] = []
+    found = md.check(channel, released, original=original, advance=counted.append)
+    assert sum(counted) == len(SYMBOLS)
     assert found.plausible
     assert found.frequencies.against == "any data"
     assert "2 records have a value that the channel never gives" in found.notices[0]
