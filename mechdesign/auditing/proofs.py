@@ -37,7 +37,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -55,6 +55,7 @@ from mechdesign.channel.record import RELATIVE
 from mechdesign.core.arguments import fraction_of
 from mechdesign.core.balls import FIRST_BITS, lower, precision, quotient_above, upper
 from mechdesign.core.errors import InputError, ProofOutOfTime
+from mechdesign.core.integers import NOWHERE
 from mechdesign.core.wording import quoted
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.row_restrictions import forbidden_pairs, never_released
@@ -146,7 +147,7 @@ def cost_bound(
     released[never] = False
     costs = _costs_of(channel, joint, proof)
     charges = charges_of(channel, joint, proof)
-    forbidden = _forbidden(channel, joint)
+    forbidden = _Forbidden.of(channel, joint)
     _check_restrictions(channel, joint, forbidden, never)
     total = 0
     for one, members in zip(by_stratum, members_of(strata), strict=True):
@@ -260,31 +261,46 @@ def _frequencies(channel: Channel, joint: Joint) -> list[Fraction]:
     return masses
 
 
-def _forbidden(channel: Channel, joint: Joint) -> dict[int, list[int]]:
-    """The inputs that are forbidden to each output."""
-    objective: Any = channel.record.objective
-    found: dict[int, list[int]] = {}
-    for source, target in forbidden_pairs(joint.useful, objective.forbid):
-        found.setdefault(target, []).append(source)
-    return found
+class _Forbidden(NamedTuple):
+    """Which inputs are forbidden to output y: ``inputs[starts[y]:starts[y + 1]]``."""
+
+    starts: Places
+    inputs: Places
+
+    @classmethod
+    def of(cls, channel: Channel, joint: Joint) -> _Forbidden:
+        """Those of the objective of a channel."""
+        objective: Any = channel.record.objective
+        sources, targets = forbidden_pairs(joint.useful, objective.forbid)
+        order = np.argsort(targets, kind="stable")
+        every = np.arange(len(joint.useful) + 1)
+        return cls(np.searchsorted(targets[order], every), sources[order])
+
+    def to(self, output: int) -> Places:
+        """The inputs that are forbidden to an output."""
+        return self.inputs[self.starts[output] : self.starts[output + 1]]
+
+    @property
+    def targets(self) -> Places:
+        """The output of each of `inputs`."""
+        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
 
 def _check_restrictions(
     channel: Channel,
     joint: Joint,
-    forbidden: Mapping[int, Sequence[int]],
+    forbidden: _Forbidden,
     never: Sequence[int],
 ) -> None:
     """Raise InputError where the channel does what the conditions of its bound forbid."""
-    if not forbidden and not never:
+    if not len(forbidden.inputs) and not never:
         return
     position = {name: y for y, name in enumerate(joint.useful.names)}
     targets = np.array([position[label] for label in channel.outputs])
     integers = channel.integers
     size = len(joint.useful)
     pairs = integers.row_of * size + targets[integers.indices]
-    wrong = [x * size + y for y, sources in forbidden.items() for x in sources]
-    is_wrong = np.isin(pairs, np.array(wrong, dtype=np.int64))
+    is_wrong = np.isin(pairs, forbidden.inputs * size + forbidden.targets)
     is_wrong |= np.isin(pairs % size, np.array(never, dtype=np.int64))
     if (is_wrong & (integers.values > 0)).any():
         raise InputError(
@@ -307,7 +323,7 @@ class _Stratum:
     end: float
 
     def least(
-        self, released: NDArray[np.bool_], forbidden: dict[int, list[int]]
+        self, released: NDArray[np.bool_], forbidden: _Forbidden
     ) -> tuple[Array, Array]:
         """min_y E(x, y) and E(x, x) of every member, rounded down."""
         if self.sides is not None:
@@ -357,7 +373,7 @@ class _Stratum:
         self,
         sides: Array,
         released: NDArray[np.bool_],
-        forbidden: dict[int, list[int]],
+        forbidden: _Forbidden,
     ) -> tuple[Array, Array]:
         """The same, where every allowed output keeps its column of `sides` above 0."""
         outputs = self.members[released[self.members]]
@@ -375,23 +391,23 @@ class _Stratum:
     def _cheapest(
         self,
         outputs: Places,
-        forbidden: dict[int, list[int]],
+        forbidden: _Forbidden,
         charged: Callable[[slice], Array],
     ) -> tuple[Array, Array]:
         """min_y E(x, y) and E(x, x), from the E of some outputs at once."""
         least = np.full(len(self.members), np.inf)
         own = np.zeros(len(self.members))
-        place = {int(x): k for k, x in enumerate(self.members)}
+        # A row of another stratum has no place, and is not released as these outputs anyway.
+        place = np.full(len(self.joint.useful), NOWHERE)
+        place[self.members] = np.arange(len(self.members))
         for part in _chunks(len(self.members), len(outputs)):
             if time.process_time() >= self.end:
                 raise ProofOutOfTime(NOT_IN_TIME)
             block = charged(part)
             for k, y in enumerate(outputs[part].tolist()):
                 own[place[y]] = block[place[y], k]
-                for x in forbidden.get(y, ()):
-                    # A row of another stratum is not released as y anyway.
-                    if x in place:
-                        block[place[x], k] = np.inf
+                places = place[forbidden.to(y)]
+                block[places[places != NOWHERE], k] = np.inf
             np.minimum(least, block.min(axis=1, initial=np.inf), out=least)
         if not np.isfinite(least).all():
             raise InputError(

@@ -121,19 +121,19 @@ def forbidden(request: PlanRequest) -> tuple[Integers, Integers] | None:
     useful = request.joint.useful
     for pair in request.forbid:
         check_pair(pair)
-    pairs = forbidden_pairs(useful, request.forbid)
+    rows, columns = forbidden_pairs(useful, request.forbid)
     never = never_released(useful, request.never)
     if never and request.keep_law:
         raise NotPrivate(
             "--never: records of the table have such a row, and the law of the table is kept; "
             "leave it open (--free-frequencies), or leave --never out"
         )
-    for y in never:
-        pairs += [(x, y) for x in range(len(useful))]
-    if not pairs:
+    every = np.arange(len(useful))
+    rows = np.concatenate([rows, np.tile(every, len(never))])
+    columns = np.concatenate([columns, np.repeat(np.array(never, int), len(useful))])
+    if not len(rows):
         return None
-    rows, columns = zip(*pairs, strict=True)
-    return np.array(rows, dtype=np.int64), np.array(columns, dtype=np.int64)
+    return rows, columns
 
 
 def check_stays(

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+import numpy as np
+
 from mechdesign.core.errors import InputError
+from mechdesign.core.integers import Integers
 from mechdesign.core.wording import listed, quoted
 from mechdesign.tables.variable import Variable
 
 
 def forbidden_pairs(
     useful: Variable, forbid: Iterable[tuple[str, str]]
-) -> list[tuple[int, int]]:
-    """The pairs of positions (from, to) that are named.
+) -> tuple[Integers, Integers]:
+    """The positions from which and to which no row is released, side by side.
 
     Each side of a pair is the name of a row, or a cell as ``column=text``: then every row with the
     one cell is never released as a row with the other. A row with both cells may stay; one that is
@@ -27,15 +30,18 @@ def forbidden_pairs(
     InputError
         If a side names no row, or a cell of several columns.
     """
-    pairs: list[tuple[int, int]] = []
-    for pair in forbid:
-        sources = _meant(pair[0], useful)
-        targets = set(_meant(pair[1], useful))
-        for source in sources:
-            for target in targets:
-                if target != source or pair[0] == pair[1]:
-                    pairs.append((source, target))
-    return pairs
+    sources = [np.zeros(0, np.int64)]
+    targets = [np.zeros(0, np.int64)]
+    for source, target in forbid:
+        rows_from = np.array(_meant(source, useful))
+        rows_to = np.array(_meant(target, useful))
+        # Two cells of thousands of rows make millions of pairs.
+        before = np.repeat(rows_from, len(rows_to))
+        after = np.tile(rows_to, len(rows_from))
+        is_meant = (before != after) | (source == target)
+        sources.append(before[is_meant])
+        targets.append(after[is_meant])
+    return np.concatenate(sources), np.concatenate(targets)
 
 
 def _meant(text: str, useful: Variable) -> list[int]:

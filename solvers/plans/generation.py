@@ -399,9 +399,7 @@ def _restricted(
     free = np.zeros((n, o))
     free[rows, columns] = flows
     allowed = np.ones((n, o), np.bool_)
-    x, y = np.divmod(problem.forbidden_keys, problem.size)
-    inside = np.isin(x, group.inputs) & np.isin(y, group.outputs)
-    places = places_of(group.inputs, x[inside]), places_of(group.outputs, y[inside])
+    places = problem.forbidden_within(group.inputs, group.outputs)
     allowed[places] = False
     classes = _classes(group)
     divided = 0

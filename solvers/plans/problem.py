@@ -506,6 +506,25 @@ class PlanProblem:
         starts = np.searchsorted(columns[order], np.arange(self.size + 1))
         return starts, rows[order]
 
+    def forbidden_within(
+        self, inputs: Indices, outputs: Indices
+    ) -> tuple[Indices, Indices]:
+        """Places among some inputs and some outputs, both ascending, of the forbidden pairs between
+        them, in order. All others are not looked at: there may be millions.
+        """
+        starts, rows = self.forbidden_rows_of
+        counts = starts[outputs + 1] - starts[outputs]
+        columns = np.repeat(np.arange(len(outputs)), counts)
+        before = np.cumsum(counts) - counts
+        of_outputs = rows[np.arange(len(columns)) + (starts[outputs] - before)[columns]]
+        place = np.full(self.size, -1)
+        place[inputs] = np.arange(len(inputs))
+        places = place[of_outputs]
+        inside = places >= 0
+        places, columns = places[inside], columns[inside]
+        order = np.lexsort((columns, places))
+        return places[order], columns[order]
+
     def is_forbidden(self, rows: Indices, columns: Indices) -> NDArray[np.bool_]:
         """Which of the pairs (rows[i], columns[i]) are forbidden."""
         keys = self.forbidden_keys

@@ -240,3 +240,20 @@ def test_parts_keep_the_limits(seed, n, cells, notion, law, stay):
         # There is nothing to choose between equal outputs.
         assert not problem.costs.block(part, part).any()
     np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(n))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_forbidden_pairs_of_a_block_are_those_of_all_within_it(seed):
+    rng = np.random.default_rng(seed)
+    problem = random_problem(seed, 15, Kind(forbid=True))
+    inputs = np.flatnonzero(rng.random(15) < 0.5)
+    outputs = np.flatnonzero(rng.random(15) < 0.5)
+    expected = [
+        (a, b)
+        for a, x in enumerate(inputs)
+        for b, y in enumerate(outputs)
+        if problem.is_forbidden(np.array([x]), np.array([y]))[0]
+    ]
+    assert expected
+    rows, columns = problem.forbidden_within(inputs, outputs)
+    assert list(zip(rows.tolist(), columns.tolist(), strict=True)) == expected
