@@ -56,7 +56,7 @@ from functools import lru_cache
 from heapq import nlargest, nsmallest
 from itertools import accumulate
 from operator import mul
-from typing import NamedTuple, cast
+from typing import Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -156,6 +156,8 @@ class Screen:
 
     def _others_fill(self, support: NDArray[np.intp]) -> bool:
         """Whether the symbols outside of the support fill the room of every s for sure."""
+        if len(support) == self._width.shape[1]:
+            return False
         of_support = self._width[:, support].sum(axis=1)
         # Both sums are wrong by less than that share of them.
         at_least = (1.0 - self._error) * self._whole_width
@@ -179,20 +181,27 @@ class Screen:
             if size == len(order) or (masses[:, -1] > surely).all():
                 break
             size = min(2 * size, len(order))
-        # The next output needs about as many.
-        self._first = size
-        worth = np.cumsum(width * w[first], axis=1)
         rows = np.arange(len(masses))
+        last = _places(masses, self._room)
+        last = np.minimum(last, size - 1)
+        # The next output needs about as many.
+        self._first = int(last.max()) + FIRST
         # All of the last symbol, but for the mass that it does not take.
-        last = np.minimum((masses < self._room[:, None]).sum(axis=1), size - 1)
-        unused = masses[rows, last] - self._room
+        taken = np.where(np.arange(size) <= last[:, None], width, 0.0)
+        reached = masses[rows, last]
+        worth = taken @ w[first] - (reached - self._room) * w[first[last]]
+        # The place is surely that one, or one of those between `begin` and `end`.
+        begin = last.copy()
+        end = last.copy()
+        before = np.where(last > 0, masses[rows, last - 1], 0.0)
+        unsure = np.flatnonzero((before >= nearly) | (reached <= surely))
+        begin[unsure] = _places(masses[unsure], nearly[unsure])
+        end[unsure] = _places(masses[unsure], surely[unsure], "right")
         # Entries fall or rise, so the largest one is at an end of the places in question.
-        begin = (masses < nearly[:, None]).sum(axis=1)
-        end = (masses <= surely[:, None]).sum(axis=1)
         largest = np.maximum(
             w[first[np.minimum(begin, size - 1)]], w[first[np.minimum(end, size - 1)]]
         )
-        return worth[rows, last] - unused * w[first[last]], largest
+        return worth, largest
 
     def _least_means(self, values: Array, instead: Array) -> Array:
         """For every s the least mean of `values` over the box of P(S), with that of s in `instead`,
@@ -231,6 +240,16 @@ def _shares(values: Sequence[int], unit: int) -> Array:
     except OverflowError:
         integers = np.array(values, dtype=Number)
     return integers / Number(unit)
+
+
+def _places(
+    ascending: Array, values: Array, side: Literal["left", "right"] = "left"
+) -> NDArray[np.intp]:
+    """The place of a value for every s in its ascending row, before or after what equals it."""
+    places = np.zeros(len(values), dtype=np.intp)
+    for s, row in enumerate(ascending):
+        places[s] = row.searchsorted(values[s], side)
+    return places
 
 
 def _cumulative(values: Array) -> Array:

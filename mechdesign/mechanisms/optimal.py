@@ -296,7 +296,10 @@ def merged_channels(rules: Rules, started: float, end: float) -> MergedChannels:
     mechanisms of merging work on symbols, so the table of symbols is merged beside that of classes.
     """
     reduced = rules.reduced
-    until = started + max(MERGING_SHARE * (end - started), LEAST_SECONDS)
+    least = LEAST_SECONDS
+    if not rules.merges_late:
+        least = min(least, end - started)
+    until = started + max(MERGING_SHARE * (end - started), least)
     tables = [reduced.joint]
     if reduced.is_reduced:
         tables.append(reduced.whole)

@@ -137,6 +137,8 @@ class PopulationRules(Rules):
     # What the search leaves is for the bound of the table and the estimate, which come after it.
     search_share: ClassVar[float] = 1.0 - TABLE_SHARE - ESTIMATE_SHARE
     response_share: ClassVar[float] = 0.3
+    # Outputs of few symbols are seldom private for a population.
+    merges_late: ClassVar[bool] = False
 
     @cached_property
     def uncertain(self) -> UncertainSet:

@@ -150,6 +150,9 @@ class Rules:
     response_share: ClassVar[float] = 0.15
     """Share of what is left of it for the best response within merged sets: where a limit is short,
     it is the better channel."""
+    merges_late: ClassVar[bool] = True
+    """Whether merging, with which the search begins, may take longer than a limit of less than a
+    second: then its channel is the better one."""
 
     @property
     def responds_first(self) -> bool:

@@ -32,6 +32,7 @@ import math
 import time
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -47,6 +48,9 @@ doubles."""
 MOST_DENSE = 24
 """Sensitive symbols up to which means with one value replaced are taken of a square matrix. At 60
 that takes five times as long as one sort for all of them."""
+
+AT_ONCE = 1 << 13
+"""Means that are computed at once where there are more symbols than that."""
 
 MOST_CHORDS = 40
 """Chords drawn from the point towards the unit vectors. The second one meets the boundary; only
@@ -504,23 +508,85 @@ def extreme_means(
 
     Mean s is of the `values` (k, S), with ``special[:, s]`` in place of ``values[:, s]``.
     """
-    if values.shape[1] > MOST_DENSE:
-        return np.stack(
-            [
-                sign * _least_means(sign * row, sign * instead, low, high)
-                for row, instead in zip(values, special, strict=True)
-            ]
-        )
+    size = values.shape[1]
+    if size > MOST_DENSE:
+        means = np.empty_like(values)
+        # Few at a time, which stay in the cache of a processor.
+        at_once = max(1, AT_ONCE // size)
+        for start in range(0, len(values), at_once):
+            part = slice(start, start + at_once)
+            pair = sign * values[part], sign * special[part]
+            means[part] = sign * _least_means(*pair, low, high)
+        return means
     averaged = np.repeat(values[:, None, :], values.shape[1], axis=1)
     # This view of the diagonals of all k matrices can be written to.
     np.einsum("kss->ks", averaged)[:] = special
     return (averaged * _extreme_weights(sign * averaged, low, high)).sum(axis=2)
 
 
+class _Taken(NamedTuple):
+    """Where the least means of k lists of S values take their mass from, all (k, S).
+
+    For mean s the first `last` values of the ascending `order` are taken as far as their widths
+    allow, and `part` of the next one. Of s itself `own` is taken at its special value, and
+    `taken_out` of it is no part of the others.
+    """
+
+    order: NDArray[np.intp]
+    last: NDArray[np.intp]
+    part: Array
+    own: Array
+    taken_out: Array
+
+
+def _least_taken(values: Array, special: Array, low: Array, high: Array) -> _Taken:
+    """What the least mean takes for every s of k lists of values, (k, S).
+
+    One order of the values serves all s, in the time and memory of a sort: the others take the free
+    mass as if s were not there, and s comes behind those that are less than its special value.
+    """
+    order = np.argsort(values, axis=1, kind="stable")
+    ascending = np.take_along_axis(values, order, axis=1)
+    widths = high - low
+    masses = _sums_before(widths[order])
+    rank = np.empty_like(order)
+    np.put_along_axis(rank, order, np.arange(len(widths))[None, :], axis=1)
+    less = _number_below(ascending, special)
+    before = np.take_along_axis(masses, less, axis=1)
+    before -= np.where(rank < less, widths, 0.0)
+    room = max(1.0 - float(low.sum()), 0.0)
+    own = np.clip(room - before, 0.0, widths)
+    # Beyond the place of s the others are filled with its width, too, which is taken out again.
+    beyond = room - own > np.take_along_axis(masses, rank, axis=1)
+    taken_out = np.where(beyond, widths, 0.0)
+    taken = np.minimum(room - own + taken_out, masses[:, -1:])
+    last = np.clip(_number_below(masses, taken) - 1, 0, len(widths) - 1)
+    part = taken - np.take_along_axis(masses, last, axis=1)
+    return _Taken(order, last, part, own, taken_out)
+
+
+def _sums_before(values: Array) -> Array:
+    """The sums of the first 0, 1, .. of m values of each row, (k, m + 1)."""
+    sums = np.zeros((len(values), values.shape[1] + 1))
+    np.cumsum(values, axis=1, out=sums[:, 1:])
+    return sums
+
+
+def _number_below(ascending: Array, asked: Array) -> NDArray[np.intp]:
+    """How many of the ascending numbers of its row each asked one, (k, S), is above."""
+    pairs = zip(ascending, asked, strict=True)
+    return np.array([np.searchsorted(*pair) for pair in pairs])
+
+
 def _least_means(values: Array, special: Array, low: Array, high: Array) -> Array:
-    """The least means of `extreme_means` of one row, (S,)."""
-    rows = values[:, None], special[:, None]
-    return _least_rows(values, special, *rows, low, high)[:, 0]
+    """The least means of `extreme_means`, (k, S)."""
+    taken = _least_taken(values, special, low, high)
+    ascending = np.take_along_axis(values, taken.order, axis=1)
+    worth = _sums_before((high - low)[taken.order] * ascending)
+    filled = np.take_along_axis(worth, taken.last, axis=1)
+    filled += taken.part * np.take_along_axis(ascending, taken.last, axis=1)
+    filled += (taken.own + low) * special - (taken.taken_out + low) * values
+    return (values @ low)[:, None] + filled
 
 
 def _least_rows(
@@ -533,28 +599,13 @@ def _least_rows(
 ) -> Array:
     """Means of `rows` over the shares of the least means of `values`; (S, columns).
 
-    Mean s has ``special[s]`` and ``special_rows[s]`` in place of those of s. One order of the
-    values serves all s, in the time and memory of a sort: the others take the free mass as if s
-    were not there, and s comes behind those that are less than its special value.
+    Mean s has ``special[s]`` and ``special_rows[s]`` in place of those of s.
     """
-    order = np.argsort(values, kind="stable")
-    ascending = values[order]
-    widths = high - low
-    masses = np.concatenate([[0.0], np.cumsum(widths[order])])
+    taken = _least_taken(values[None], special[None], low, high)
+    order, last, part, own, taken_out = (column[0] for column in taken)
     worth = np.zeros((len(rows) + 1, rows.shape[1]))
-    np.cumsum((widths[:, None] * rows)[order], axis=0, out=worth[1:])
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    less = np.searchsorted(ascending, special)
-    before = masses[less] - np.where(rank < less, widths, 0.0)
-    room = max(1.0 - float(low.sum()), 0.0)
-    own = np.clip(room - before, 0.0, widths)
-    # Beyond the place of s the others are filled with its width, too, which is taken out again.
-    beyond = room - own > masses[rank]
-    taken_out = np.where(beyond, widths, 0.0)
-    taken = np.minimum(room - own + taken_out, masses[-1])
-    last = np.clip(np.searchsorted(masses, taken) - 1, 0, len(order) - 1)
-    filled = worth[last] + (taken - masses[last])[:, None] * rows[order[last]]
+    np.cumsum(((high - low)[:, None] * rows)[order], axis=0, out=worth[1:])
+    filled = worth[last] + part[:, None] * rows[order[last]]
     filled += (own + low)[:, None] * special_rows - (taken_out + low)[:, None] * rows
     return low @ rows + filled
 

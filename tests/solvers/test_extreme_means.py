@@ -85,3 +85,21 @@ def test_the_least_of_the_others(ties):
         for s in range(size):
             others = np.delete(values, s, axis=1)
             np.testing.assert_array_equal(found[:, s], others.min(axis=1))
+
+
+def test_many_points_share_the_steps_of_one(monkeypatch):
+    """The extreme means of 800 sets of symbols for 60 secrets took 40 ms as 800 sorts."""
+    steps = []
+    whole = uncertain._least_taken
+
+    def counted(values, *others):
+        steps.append(len(values))
+        return whole(values, *others)
+
+    monkeypatch.setattr(uncertain, "_least_taken", counted)
+    size = uncertain.MOST_DENSE + 1
+    _, _, low, high = case(size, 0, False)
+    values = np.random.default_rng(1).random((800, size))
+    uncertain.extreme_means(values, values, 1, low, high)
+    assert sum(steps) == 800
+    assert len(steps) <= 800 * size / uncertain.AT_ONCE + 1

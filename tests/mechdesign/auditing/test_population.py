@@ -463,3 +463,15 @@ def test_a_wider_table_has_the_populations_of_the_columns_that_are_released() ->
     assert measure(channel, whole) == measure(channel, narrow)
     with pytest.raises(InputError, match="that of another table"):
         audit(channel, whole, LIP(1.0), population=confidence_set(whole))
+
+
+def test_an_output_is_begun_with_as_many_symbols_as_the_one_before_needed() -> None:
+    """And not with the next power of two: of 60 secrets and 813 symbols half of the time."""
+    screen = Population(confidence_set(Joint.from_counts([[9] * 300] * 3))).screen
+    places = np.arange(300)
+    w = np.linspace(2.0, 1.0, 300)
+    screen._filled(w, places)
+    masses = np.cumsum(screen._width, axis=1)
+    needed = int((masses < screen._room[:, None]).sum(axis=1).max())
+    assert population_extremes.FIRST < needed < 200
+    assert screen._first == needed + population_extremes.FIRST

@@ -414,3 +414,22 @@ def test_probabilities_over_fifteen_orders_of_magnitude(seed, method):
     assert made.fallback_from is None
     assert made.certificate.gap_nmi is not None
     assert made.certificate.gap_nmi <= 1e-4
+
+
+@pytest.mark.parametrize("level", [None, 0.95])
+def test_merging_for_a_population_keeps_a_short_limit(monkeypatch, level):
+    """`--keep` gives most budgets a tenth of a second, and merging took a second of each. For a
+    table merging is the better channel where there is no time for a search.
+    """
+    ends = []
+    merge = module.merge_subsets
+
+    def noted(sets, *, end):
+        ends.append(end - time.process_time())
+        return merge(sets, end=end)
+
+    monkeypatch.setattr(module, "merge_subsets", noted)
+    counts = np.random.default_rng(0).integers(100, 1000, (3, 12)).tolist()
+    design(Joint.from_counts(counts), LIP(0.3), confidence=level, time_limit=0.01)
+    assert ends
+    assert (max(ends) <= 0.01) == (level is not None)
