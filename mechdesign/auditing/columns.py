@@ -49,7 +49,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
+from itertools import chain, compress
 from operator import mul
 from typing import Any, TypeAlias
 
@@ -111,16 +111,18 @@ class FilledCounts:
 
     Most counts of a large table are zero: that of a column with itself has one in each row. Outputs
     of many symbols are summed in arrays, exactly (`_in_halves`).
+
+    `rows` has the places of each row that are not zero, ascending, and the counts there.
     """
 
     def __init__(self, counts: Sequence[Sequence[int]]) -> None:
         self._counts = counts
         self._width = len(counts[0]) if counts else 0
-        self._filled: list[tuple[list[int], list[int]]] = []
+        self.rows: list[tuple[list[int], list[int]]] = []
         for row in counts:
-            places = [x for x, count in enumerate(row) if count]
-            self._filled.append((places, [row[x] for x in places]))
-        self._size = sum(len(places) for places, _ in self._filled)
+            places = list(compress(range(self._width), row))
+            self.rows.append((places, [row[x] for x in places]))
+        self._size = sum(len(places) for places, _ in self.rows)
         self._is_sparse = SPARSE * self._size < self._width * len(counts)
 
     def masses(self, inputs: Sequence[int], values: Sequence[int]) -> list[int]:
@@ -140,7 +142,7 @@ class FilledCounts:
         entry_of = [0] * self._width
         for x, value in zip(inputs, values, strict=True):
             entry_of[x] = value
-        for places, counts in self._filled:
+        for places, counts in self.rows:
             masses.append(sum(map(mul, counts, [entry_of[x] for x in places])))
         return masses
 
@@ -193,7 +195,7 @@ class FilledCounts:
         entries = sum(len(inputs) for inputs, _ in columns)
         if self._is_sparse or SPARSE * entries < self._width * len(columns):
             return None
-        most = max(sum(counts) for _, counts in self._filled)
+        most = max(sum(counts) for _, counts in self.rows)
         bits = next(bits for bits, largest in DIGITS if most < largest)
         longest = max(max(values, default=0).bit_length() for _, values in columns)
         places = -(-longest // bits)
@@ -215,7 +217,7 @@ class FilledCounts:
         cells = self._width * len(self._counts)
         if self._width <= FEW or (not self._is_sparse and cells > MOST_CELLS):
             return None
-        if max(sum(counts) for _, counts in self._filled) >= MOST_COUNTED:
+        if max(sum(counts) for _, counts in self.rows) >= MOST_COUNTED:
             return None
         if not self._is_sparse:
             return np.array(self._counts, dtype=np.int64)
@@ -224,7 +226,7 @@ class FilledCounts:
         data: list[int] = []
         places: list[int] = []
         ends = [0]
-        for row_places, row_counts in self._filled:
+        for row_places, row_counts in self.rows:
             data += row_counts
             places += row_places
             ends.append(len(data))

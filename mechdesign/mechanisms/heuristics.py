@@ -187,7 +187,7 @@ def _harmless(rules: Rules, sets: MergedSets) -> NDArray[np.bool_]:
     """
     joint = rules.joint
     # Lifts inside the limits by more than their rounding error, and those not outside by more.
-    surely = sets.within(sets.given_s, sets.p_x, 1.0)
+    surely = sets.harmless
     perhaps = sets.within(sets.given_s, sets.p_x, -1.0)
     if not (perhaps & ~surely).any():
         return surely

@@ -32,6 +32,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -102,6 +103,11 @@ class MergedSets(ABC):
     @abstractmethod
     def omega(self, given_s: Array, mass: Array) -> Array:
         """The risk of merged sets, (k,); larger is worse."""
+
+    @cached_property
+    def harmless(self) -> NDArray[np.bool_]:
+        """Whether each symbol surely satisfies the limits alone, (|X|,)."""
+        return self.within(self.given_s, self.p_x)
 
     def complies(self, block: Block) -> bool:
         """Whether one merged set surely satisfies the limits; all symbols together do, their lift
@@ -402,7 +408,7 @@ def _split(
 ) -> tuple[list[list[int]], list[list[int]]]:
     """X_L and X_H of the paper, the harmless and the risky symbols, one symbol to a set."""
     if harmless is None:
-        harmless = sets.within(sets.given_s, sets.p_x)
+        harmless = sets.harmless
     low_risk = [[x] for x in np.flatnonzero(harmless).tolist()]
     high_risk = [[x] for x in np.flatnonzero(~harmless).tolist()]
     return low_risk, high_risk

@@ -354,14 +354,20 @@ class StackedRows:
 
     def __init__(self, demands: Sequence[Demand], joint: Joint) -> None:
         total = joint.total
-        lift: list[list[float]] = []
+        sizes = [len(demand.sums) for demand in demands]
+        self.lift = np.zeros((sum(sizes), len(joint.useful)))
+        row = 0
         mass: list[list[float]] = []
         differing: list[bool] = []
         for demand in demands:
             # Products of integers, each quotient rounded once: a quotient of equal numbers is
             # exactly 1. With N records and n(s, x) the counts of the demand, P(x | u) =
             # sums[x] / whole and P(x) = count / N, where sums[x] is the sum of n(s, x) over s.
-            sums = [sum(column) for column in zip(*demand.counts, strict=True)]
+            # An output of an earlier release has few symbols: most cells are zero.
+            sums = [0] * len(joint.useful)
+            for places, cells in demand.filled.rows:
+                for x, cell in zip(places, cells, strict=True):
+                    sums[x] += cell
             whole = sum(sums)
             base = [whole * count for count in joint.useful_counts]
             scaled = [part * total for part in sums]
@@ -369,17 +375,15 @@ class StackedRows:
             differing.append(scaled != base)
             prior = sum(demand.sums)
             # L_s(x) = (n(s, x) / whole) / ((share / prior) (count / N)).
-            for row, share in zip(demand.counts, demand.sums, strict=True):
-                # An output of an earlier release has few symbols: most cells are zero.
-                lifts = [0.0] * len(row)
-                for x, cell in enumerate(row):
-                    if cell:
-                        lifts[x] = cell * total * prior / (base[x] * share)
-                lift.append(lifts)
-        self.lift = np.array(lift)
+            for (places, cells), share in zip(
+                demand.filled.rows, demand.sums, strict=True
+            ):
+                tops = [cell * total * prior for cell in cells]
+                bottoms = [base[x] * share for x in places]
+                self.lift[row, places] = _quotients(tops, bottoms)
+                row += 1
         self.mass = np.array(mass)
         self.p_x = joint.p_x
-        sizes = [len(demand.sums) for demand in demands]
         self.table_of = np.repeat(np.arange(len(demands)), sizes)
         self.starts = np.concatenate(([0], np.cumsum(sizes)))
         self.differing = np.array(differing)

@@ -202,6 +202,10 @@ class Rules:
         if not self.demands:
             return classes(self.joint, ())
         tables: list[Sequence[int]] = [self.joint.useful_counts]
+        if not self.joint.sensitive.protects_columns:
+            # The tables after an earlier release add up to this one, each times a number. So what
+            # it tells apart they do, too, of which each is about a few symbols.
+            tables += self.joint.counts
         for demand in self.demands:
             tables += demand.counts
         return classes(self.joint, tables)
@@ -372,8 +376,15 @@ class Rules:
         if self.demands is None or self.rows is None:
             return merged_sets(joint.p, self.notion.limits, risk)
         if joint is self.reduced.joint:
-            return StackedSets(self.rows, joint)
+            return self._sets_of_classes
         return StackedSets(StackedRows(self.demands, joint), joint)
+
+    @cached_property
+    def _sets_of_classes(self) -> StackedSets:
+        """Merged sets of classes, where there are several tables."""
+        # Of one table there are no rows.
+        assert self.rows is not None
+        return StackedSets(self.rows, self.reduced.joint)
 
     def rounded(self, weights: Array, points: Points) -> Rounded:
         """The channel of integers of a float design, verified."""
@@ -424,7 +435,9 @@ class StackedSets(MergedSets):
     def __init__(self, rows: StackedRows, joint: Joint) -> None:
         self._rows = rows
         self.p_x = joint.p_x
-        self.given_s = np.vstack([rows.lift, rows.mass]) * joint.p_x
+        self.given_s = np.vstack([rows.lift, rows.mass])
+        # In place: of thousands of tables these are hundreds of megabytes.
+        self.given_s *= joint.p_x
         self.slack = 2.0 * rounding_slack((len(self.given_s), len(joint.p_x)))
 
     def within(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from importlib import import_module
 
 import numpy as np
 import pandas as pd
@@ -17,11 +18,16 @@ from mechdesign.channel.channel import Channel
 from mechdesign.channel.file import file_digest
 from mechdesign.mechanisms import rules as of_rules
 from mechdesign.mechanisms.earlier_releases import information
+from mechdesign.mechanisms.merged_sets import merge_all, merge_subsets
 from mechdesign.mechanisms.posteriors import StackedRows
 from mechdesign.mechanisms.rules import table_rules
 from tests.cases.designs import notions_of, uniform_table
 from tests.oracles.joint_leakage import extremes
 from tests.oracles.stacked import optimum, rows_of
+
+# The package has functions of these names.
+of_classes = import_module("mechdesign.mechanisms.classes")
+of_optimal = import_module("mechdesign.mechanisms.optimal")
 
 ERROR = 1e-6
 """Of the oracle: its vertices are exact for rows of doubles."""
@@ -338,3 +344,58 @@ def test_rows_without_a_margin_are_made_once(monkeypatch):
     monkeypatch.setattr(StackedRows, "polytope", counted)
     assert md.design(joint, md.LIP(0.8), after=[first]).certificate.gap_nmi <= 1e-4
     assert made == [0.0]
+
+
+def after_many_outputs(symbols=80):
+    """The rules after a release with an output for each pair of neighbouring symbols."""
+    rng = np.random.default_rng(3)
+    joint = md.Joint.from_counts(rng.integers(1, 10**6, (3, symbols)))
+    own = np.eye(symbols, dtype=np.int64)
+    rows = own + np.roll(own, 1, axis=0)
+    labels = tuple(f"y{k}" for k in range(symbols))
+    earlier = Channel(joint.useful, labels, rows.tolist(), 2, joint)
+    return table_rules(joint, md.LIP(3.0), after=[earlier])
+
+
+def test_symbols_are_told_apart_by_the_table_before_the_outputs_of_others(monkeypatch):
+    """Each output is about few symbols: 1,851 tables of 2,000 symbols were compared as a whole."""
+    compared = []
+    direction = of_classes._direction
+
+    def counted(vector):
+        compared.append(len(vector))
+        return direction(vector)
+
+    rules = after_many_outputs()
+    assert len(rules.demands) > of_classes.FIRST_ROWS
+    monkeypatch.setattr(of_classes, "_direction", counted)
+    assert not rules.reduced.is_reduced
+    assert max(compared) <= of_classes.FIRST_ROWS
+
+
+def test_symbols_that_only_outputs_tell_apart_stay_so():
+    joint = md.Joint.from_counts([[2, 4, 3], [2, 4, 9]])
+    apart = Channel(joint.useful, ("a", "b"), [[1, 1], [0, 2], [1, 1]], 2, joint)
+    assert table_rules(joint, md.LIP(1.0)).reduced.is_reduced
+    assert not table_rules(joint, md.LIP(1.0), after=[apart]).reduced.is_reduced
+
+
+def test_the_symbols_of_many_tables_are_judged_once(monkeypatch):
+    """Of 1,851 earlier outputs a look at all symbols takes a second of processor time."""
+    judged = []
+    used = of_rules.StackedSets._used
+
+    def counted(sets, given_s):
+        judged.append(given_s.shape[1])
+        return used(sets, given_s)
+
+    rules = after_many_outputs()
+    monkeypatch.setattr(of_rules.StackedSets, "_used", counted)
+    assert of_optimal._unchanged(rules) is None
+    assert judged == [of_optimal.FIRST_SYMBOLS]
+    sets = rules.sets(rules.reduced.joint)
+    for merge in (merge_all, merge_subsets):
+        # Where the time is over, sets are joined without a look at each.
+        merge(sets, end=0.0)
+    whole = [size for size in judged if size == len(rules.joint.useful)]
+    assert len(whole) <= 3
