@@ -123,6 +123,54 @@ class Screen:
 
     def largest_lifts(self, inputs: Sequence[int], values: Sequence[int]) -> Largest:
         """Upper bounds for the output with the entries `values` at the symbols `inputs`."""
+        own = None
+        if len(inputs) == self._lower.shape[1]:
+            own = _own_place(values)
+        if own is None:
+            most, least = self._extremes(inputs, values)
+        else:
+            most, least = self._extremes_of_own(values, own)
+        error = self._error
+        of_means = error * most.max()
+        with np.errstate(divide="ignore"):
+            smallest_means = self._least_means(least, most) - of_means
+            largest_means = -self._least_means(-most, -least) + of_means
+            high = np.where(smallest_means > 0.0, most / smallest_means, np.inf)
+            low = largest_means / least
+            ratio = _largest_quotient(most, least)
+        widened = 1.0 + error
+        return Largest(
+            high.max() * widened,
+            low.max() * widened,
+            ratio * widened,
+        )
+
+    def _extremes_of_own(self, values: Sequence[int], own: int) -> tuple[Array, Array]:
+        """`_extremes` of an output that all symbols but `own` have with one probability w, and that
+        one with a larger one.
+
+        P(y|s) is w, and the difference times P(own|s), for which there is mass up to the width of
+        its interval, and no less than what all others together leave. No term is negative, so that
+        the sum is wrong by a few units of its value.
+        """
+        common, special = _shares([values[own - 1], values[own]], max(values))
+        width = self._width[:, own]
+        left = self._room - (self._whole_width - width)
+        # A sum of all widths is wrong by less than the error.
+        at_most = self._lower[:, own] + width
+        at_least = self._lower[:, own] + np.maximum(left - self._error, 0.0)
+        ends = common + (special - common) * np.stack([at_least, at_most])
+        return (
+            ends.max(axis=0) * (1.0 + self._error),
+            ends.min(axis=0) * (1.0 - self._error),
+        )
+
+    def _extremes(
+        self, inputs: Sequence[int], values: Sequence[int]
+    ) -> tuple[Array, Array]:
+        """The largest and the smallest P(y|s) for every s, divided by the largest entry, with what
+        rounding may have changed on the safe side.
+        """
         w = np.zeros(self._lower.shape[1], dtype=Number)
         support = np.array(inputs, dtype=np.intp)
         w[support] = _shares(values, max(values))
@@ -140,19 +188,7 @@ class Screen:
         least = base + added
         # A probability that may be zero gives no bound: the quotient is computed exactly.
         least = np.maximum(least - error * (least + at_most), 0.0)
-        of_means = error * most.max()
-        with np.errstate(divide="ignore"):
-            smallest_means = self._least_means(least, most) - of_means
-            largest_means = -self._least_means(-most, -least) + of_means
-            high = np.where(smallest_means > 0.0, most / smallest_means, np.inf)
-            low = largest_means / least
-            ratio = _largest_quotient(most, least)
-        widened = 1.0 + error
-        return Largest(
-            high.max() * widened,
-            low.max() * widened,
-            ratio * widened,
-        )
+        return most, least
 
     def _others_fill(self, support: NDArray[np.intp]) -> bool:
         """Whether the symbols outside of the support fill the room of every s for sure."""
@@ -230,6 +266,13 @@ class Screen:
         base = self._share_lower @ values
         raised = self._share_lower * (instead - values)
         return base + raised + filled - extra * values + own * instead
+
+
+def _own_place(values: Sequence[int]) -> int | None:
+    """The place of the largest entry where all others are equal; None where they are not."""
+    if len(values) < 3 or values.count(min(values)) != len(values) - 1:
+        return None
+    return values.index(max(values))
 
 
 def _shares(values: Sequence[int], unit: int) -> Array:

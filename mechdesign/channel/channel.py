@@ -639,8 +639,11 @@ class Channel(Displayed):
     @cached_property
     def _cached_matrix(self) -> Array:
         integers = self.integers
-        values = np.zeros(integers.shape)
-        values[integers.row_of, integers.indices] = self.shares
+        values = self.shares
+        if len(values) < integers.shape[0] * integers.shape[1]:
+            values = np.zeros(integers.shape)
+            values[integers.row_of, integers.indices] = self.shares
+        values = values.reshape(integers.shape)
         values.setflags(write=False)
         return values
 

@@ -39,6 +39,9 @@ MOST_WEIGHT = 1 << 32
 SPARSE = 4
 """Places for each entry from which columns are found by a sort: of fewer an array is quicker."""
 
+FEW_OTHERS = 8
+"""Entries of a column for each one that differs from most, from which these are one integer."""
+
 LONG_ROW = 256
 """Entries of a row from which it is compared with the one before, which is quicker than to make it
 anew."""
@@ -268,6 +271,8 @@ class IntegerRows(Sequence[tuple[int, ...]]):
     @property
     def dense(self) -> Integers:
         """The full (n, m) array."""
+        if len(self.values) == self.shape[0] * self.shape[1]:
+            return self.values.reshape(self.shape).copy()
         array = np.zeros(self.shape, dtype=np.int64)
         array[self.row_of, self.indices] = self.values
         return array
@@ -358,10 +363,15 @@ def _entries_of_column(
     if not column.all():
         rows = np.flatnonzero(column)
         return tuple(rows.tolist()), tuple(column[rows].tolist())
-    if (column == column[0]).all():
-        # One integer, and not millions of equal ones.
-        return every, (int(column[0]),) * len(column)
-    return every, tuple(column.tolist())
+    # One integer, and not millions of equal ones.
+    value = column[len(column) // 2]
+    others = np.flatnonzero(column != value)
+    if FEW_OTHERS * len(others) > len(column):
+        return every, tuple(column.tolist())
+    entries = [int(value)] * len(column)
+    for row, other in zip(others.tolist(), column[others].tolist(), strict=True):
+        entries[row] = other
+    return every, tuple(entries)
 
 
 def places_in(ascending: Integers, wanted: Integers) -> Integers:

@@ -138,9 +138,12 @@ FACTORED_FROM = 500
 """Symbols from which a factor of the information matrix takes less time, SciPy's loading
 included."""
 
+LEAST_KEPT = 1e-6
+"""Least probability of the own output beyond that of others, of which rounding is no part."""
+
 RANK_TOLERANCE = 1e-9
 """Eigenvalues of the information matrix below this share of the largest count as zero, as in
-`analysis.linear`."""
+`analysis.linear`; and differences of probabilities that are a smaller share of them."""
 
 
 def for_queries(
@@ -246,7 +249,12 @@ def total_variance(channel: Channel, queries: Queries, joint: Joint) -> float:
     """
     p_x = joint.p_x
     parts: list[tuple[Array, Array]] = []
+    spread = 0.0
     for members, w in _connected(channel, p_x):
+        of_own = _spread_of_own(w, p_x[members], queries.matrix[:, members])
+        if of_own is not None:
+            spread += of_own
+            continue
         # Scaled by the frequencies, so that rare symbols are not lost in the inverse.
         root = np.sqrt(p_x[members])
         masses = p_x[members] @ w
@@ -256,15 +264,14 @@ def total_variance(channel: Channel, queries: Queries, joint: Joint) -> float:
         information *= np.outer(root, root)
         scaled = queries.matrix[:, members] * root
         if len(members) == len(p_x):
-            spread = _spread_of_all(information, scaled)
-            if spread is not None:
-                return spread - _offset(queries, p_x)
+            of_all = _spread_of_all(information, scaled)
+            if of_all is not None:
+                return of_all - _offset(queries, p_x)
         values, vectors = np.linalg.eigh(information)
         # The coordinates of each query along the eigenvectors: q^T M^-1 q sums their squares, each
         # divided by its eigenvalue.
         parts.append((values, scaled @ vectors))
-    largest = max(float(values.max()) for values, _ in parts)
-    spread = 0.0
+    largest = max((float(values.max()) for values, _ in parts), default=0.0)
     for values, projected in parts:
         # Directions without information: a query with a part there has no unbiased estimate.
         informed = values > RANK_TOLERANCE * largest
@@ -272,6 +279,45 @@ def total_variance(channel: Channel, queries: Queries, joint: Joint) -> float:
             return math.inf
         spread += float((projected[:, informed] ** 2 / values[informed]).sum())
     return spread - _offset(queries, p_x)
+
+
+def _spread_of_own(w: Array, p: Array, queries: Array) -> float | None:
+    """The sum of q^T M^-1 q over the queries q, (m, n), where each symbol has an output of its own,
+    and all draw the others with the same probabilities; None of any other channel `w`, (n, n).
+
+    With these probabilities b_y and W(y|x) = b_y + c_x at the own output of x, M is a diagonal and
+    two ranks (`_inverse_of_ranks`), and no matrix of 5,000 symbols is inverted. Probabilities that
+    differ by less than `RANK_TOLERANCE` of them are rounded ones.
+    """
+    if w.shape[0] != w.shape[1]:
+        return None
+    common = w.min(axis=0)
+    symbols, own = np.nonzero(w > common * (1.0 + RANK_TOLERANCE))
+    if not np.array_equal(symbols, np.arange(len(w))) or len(np.unique(own)) < len(w):
+        return None
+    kept = w[symbols, own] - common[own]
+    if kept.min() < LEAST_KEPT:
+        return None
+    masses = p @ w
+    of_own = masses[own]
+    diagonal, sides, inner = _inverse_of_ranks(
+        kept**2 / of_own, kept * common[own] / of_own, float(common**2 @ (1.0 / masses))
+    )
+    asked = queries @ sides
+    whole = float((np.square(queries) @ diagonal).sum())
+    return whole - float(np.sum(inner * (asked.T @ asked)))
+
+
+def _inverse_of_ranks(
+    diagonal: Array, v: Array, c: float
+) -> tuple[Array, Array, Array]:
+    """The inverse of M = D + v 1^T + 1 v^T + c 1 1^T by the formula of Woodbury: it is
+    diag(d) - S A S^T with d (n,), S (n, 2) and A (2, 2), which are returned.
+    """
+    sides = np.column_stack([v, np.ones(len(v))])
+    scaled = sides / diagonal[:, None]
+    inner = np.linalg.inv(np.array([[-c, 1.0], [1.0, 0.0]]) + sides.T @ scaled)
+    return 1.0 / diagonal, scaled, inner
 
 
 def _spread_of_all(information: Array, queries: Array) -> float | None:
@@ -307,7 +353,8 @@ def _connected(channel: Channel, p_x: Array) -> list[tuple[NDArray[np.intp], Arr
     The information matrix has a block for each.
     """
     n = len(p_x)
-    if n < CONNECTED_FROM:
+    # An output of all symbols connects them.
+    if n < CONNECTED_FROM or np.bincount(channel.integers.indices).max() == n:
         return [(np.arange(n), channel.matrix)]
     # Imported here because SciPy takes long to load, and few designs need it.
     from scipy.sparse import block_array, csr_array
@@ -598,18 +645,15 @@ def _trace_of_stars(reach: Array, weights: Array, point: Array, gram: Array) -> 
 
     The point p has its masses in P_X. With q = 1 / sum p star k has u_k = q (1 - r_k) 1 + (r_k /
     p_k) e_k, so that M = D + v 1^T + 1 v^T + c 1 1^T with D = diag(t r^2 / p^2),
-    v = q t (1 - r) r / p and c = q^2 sum t (1 - r)^2: a diagonal and two ranks, whose inverse the
-    formula of Woodbury gives.
+    v = q t (1 - r) r / p and c = q^2 sum t (1 - r)^2: a diagonal and two ranks.
     """
     q = 1.0 / float(point.sum())
     diagonal = weights * (reach / point) ** 2
     v = q * weights * (1.0 - reach) * reach / point
     c = q**2 * float((weights * (1.0 - reach) ** 2).sum())
-    sides = np.column_stack([v, np.ones(len(v))])
-    scaled = sides / diagonal[:, None]
-    inner = np.linalg.inv(np.array([[-c, 1.0], [1.0, 0.0]]) + sides.T @ scaled)
-    taken = float(np.sum(inner * (scaled.T @ gram @ scaled)))
-    return float((gram.diagonal() / diagonal).sum()) - taken
+    inverse, sides, inner = _inverse_of_ranks(diagonal, v, c)
+    taken = float(np.sum(inner * (sides.T @ gram @ sides)))
+    return float(gram.diagonal() @ inverse) - taken
 
 
 # ---------------------------------------------------------------------------- protocols

@@ -15,6 +15,9 @@
    the others where they are. A notion that is convex in the posterior stays satisfied where it was.
    Then steps 2 and 3 are repeated, with larger weights, until the audit passes or t is too large.
 
+A large channel that keeps each symbol with one probability, and else draws it anew, first gets
+integers of that form (`_rows_of_own`): its 25 million are rounded and audited in less time.
+
 `partition_channel` is for channels that publish the set of a symbol: these are integers as they
 are, and only audited.
 
@@ -426,6 +429,10 @@ def added_up(
 
 # ----------------------------------------------------------------------------- integers
 
+MANY_ENTRIES = 1 << 20
+"""Entries from which a design is looked at for equal rows but for own outputs: of 25 million the
+rounding takes 25 s, and those of such a channel 2."""
+
 LONG_ROWS = 64
 """Entries of a row, on average, from which rows are sorted one by one."""
 
@@ -499,6 +506,12 @@ def round_channel(
         If it is no design, or breaks its budget by more than a repair may mend.
     """
     joint = rules.joint
+    rows = _rows_of_own(weights, posteriors, joint.p_x)
+    if rows is not None:
+        channel = _channel_of(rows, joint)
+        verdict = rules.verdict(channel)
+        if verdict.satisfied:
+            return Rounded(channel, verdict)
     design = read_design(weights, posteriors, joint.p_x)
     limit = largest_mixing * min(1.0, -float(joint.p_x @ np.log(joint.p_x)))
     # a_y of the repair, (k,).
@@ -535,6 +548,43 @@ def round_channel(
                 f"{quoted(worst.sensitive)}, lift {worst.lift:.17g}); design with a "
                 "larger margin"
             )
+
+
+def _rows_of_own(weights: Any, posteriors: Any, p_x: Array) -> IntegerRows | None:
+    """The integers of a large design where each symbol has an output of its own, and all draw the
+    others with the same probabilities; None of any other one.
+
+    Let b_y be these probabilities, rounded, and c what they leave to 1. Then W(y|x) = b_y + c at
+    the own output of x and b_y elsewhere, so that rows differ in two places only.
+    """
+    if not isinstance(posteriors, Points) or len(posteriors.data) < MANY_ENTRIES:
+        return None
+    n = len(p_x)
+    places = np.arange(n)
+    if posteriors.shape != (n, n) or len(posteriors.data) < n * n:
+        return None
+    if (posteriors.indices.reshape(n, n) != places).any():
+        return None
+    lifts = posteriors.data.reshape(n, n) / p_x
+    common = lifts.min(axis=1)
+    outputs, own = np.nonzero(lifts > common[:, None] * (1.0 + SAME_POSTERIOR))
+    if not np.array_equal(outputs, places) or len(np.unique(own)) < n:
+        return None
+    beta = np.asarray(weights, dtype=np.float64)
+    # In the order of `_without_noise`: the first symbol gives all outputs.
+    order = np.argsort(-beta, kind="stable")
+    drawn = np.rint((beta * common)[order] * DENOMINATOR)
+    # Written so that NaN fails, too.
+    if not 1.0 <= drawn.min() <= drawn.max() < DENOMINATOR:
+        return None
+    drawn = drawn.astype(np.int64)
+    kept = DENOMINATOR - int(drawn.sum())
+    asked = beta * (lifts[places, own] - common)
+    if not np.abs(asked - kept * UNIT).max() <= SAME_POSTERIOR * kept * UNIT:
+        return None
+    values = np.tile(drawn, (n, 1))
+    values[own[order], places] += kept
+    return IntegerRows((n, n), n * np.arange(n + 1), np.tile(places, n), values.ravel())
 
 
 def _with_small_entries(design: FloatDesign, rules: Judge) -> Rounded | None:

@@ -195,3 +195,16 @@ def test_rows_that_are_the_same_but_for_some(monkeypatch: pytest.MonkeyPatch) ->
         ((1,), (5,)),
         ((0, 2, 3), (2, 2, 2)),
     )
+
+
+def test_equal_entries_of_a_column_are_one_integer() -> None:
+    """25 million integers of their own take a gigabyte, and their time."""
+    rows = np.full((40, 3), 10**12) + np.diag([7] * 40)[:, :3]
+    rows[:, 2] = np.arange(40) + 10**12
+    first, second, third = IntegerRows.of(rows).columns
+    assert (first[1], second[1]) == (tuple(rows[:, 0]), tuple(rows[:, 1]))
+    assert third[1] == tuple(rows[:, 2])
+    assert [len({id(entry) for entry in column[1]}) for column in (first, second)] == [
+        2,
+        2,
+    ]

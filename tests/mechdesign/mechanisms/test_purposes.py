@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 import mechdesign as md
@@ -363,17 +364,46 @@ def test_stars_have_the_variance_of_their_whole_information_matrix(n: int) -> No
         assert found == pytest.approx(expected, rel=1e-9)
 
 
+def kept_with(joint: Joint, drawn: NDArray[np.int64]) -> Channel:
+    """A channel of these integers that keeps the own symbol with what is left of the denominator."""
+    n = len(drawn)
+    rows = drawn.copy()
+    top = 2 * int(rows.sum(axis=1).max())
+    rows[np.arange(n), np.arange(n)] += top - rows.sum(axis=1)
+    outputs = tuple(f"o{y}" for y in range(n))
+    return Channel(joint.useful, outputs, rows.tolist(), top, joint)
+
+
+@pytest.mark.parametrize("single", [True, False])
+def test_a_channel_that_keeps_or_draws_anew_has_its_variance_without_a_matrix(
+    adult: Joint, monkeypatch: pytest.MonkeyPatch, single: bool
+) -> None:
+    """The matrix of 5,000 symbols took 18 s to form and to factor."""
+    n = len(adult.useful)
+    drawn = np.tile(np.arange(2, 2 + n), (n, 1))
+    # Units of rounding are no difference.
+    drawn *= 10**12
+    noisy = drawn + np.random.default_rng(0).integers(0, 2, (n, n))
+    queries = Queries(np.eye(n) if single else np.tril(np.ones((n, n))))
+    with monkeypatch.context() as patched:
+        patched.setattr(query_design, "LEAST_KEPT", 2.0)
+        expected = total_variance(kept_with(adult, drawn), queries, adult)
+    for function in ("eigh", "cholesky"):
+        monkeypatch.setattr(np.linalg, function, None)
+    for rows in (drawn, noisy):
+        found = total_variance(kept_with(adult, rows), queries, adult)
+        assert found == pytest.approx(expected, rel=1e-9)
+
+
 @pytest.mark.parametrize("single", [True, False])
 def test_a_factor_of_the_information_gives_the_variance_of_its_eigenvalues(
     adult: Joint, monkeypatch: pytest.MonkeyPatch, single: bool
 ) -> None:
     n = len(adult.useful)
-    rows = np.full((n, n), 2) + np.diag(np.arange(10, 10 + n))
-    totals = rows.sum(axis=1)
-    top = int(totals.max())
-    rows[np.arange(n), np.arange(n)] += top - totals
-    outputs = tuple(f"o{y}" for y in range(n))
-    channel = Channel(adult.useful, outputs, rows.tolist(), top, adult)
+    # Two more symbols share each output than its own one.
+    rows = 2 + np.eye(n, dtype=int) + np.roll(np.eye(n, dtype=int), 1, axis=0)
+    channel = kept_with(adult, rows)
+    outputs, top = channel.outputs, channel.denominator
     queries = Queries(np.eye(n) if single else np.tril(np.ones((n, n))))
     by_eigenvalues = total_variance(channel, queries, adult)
     asked: list[int] = []
@@ -390,6 +420,6 @@ def test_a_factor_of_the_information_gives_the_variance_of_its_eigenvalues(
     assert by_factor == pytest.approx(by_eigenvalues, rel=1e-9)
     assert asked == [0]
     # Two symbols that no output tells apart: no factor, and no unbiased estimate.
-    same = Channel(adult.useful, outputs, [rows[0].tolist()] * n, top, adult)
+    same = Channel(adult.useful, outputs, [channel.rows[0]] * n, top, adult)
     assert total_variance(same, queries, adult) == math.inf
     assert asked == [0, 1]

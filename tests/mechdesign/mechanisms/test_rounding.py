@@ -378,3 +378,42 @@ def test_a_dense_design_is_rounded_without_a_sort_of_all_entries(monkeypatch):
     assert rows == by_sorts
     assert found.tolist() == outputs.tolist() == list(range(k))
     assert rows.row_sums() == [D] * k
+
+
+def kept_or_drawn(joint, share):
+    """The design that keeps each symbol with this share, and draws it anew otherwise."""
+    p = joint.p_x
+    return p, Points.from_dense((1.0 - share) * p + share * np.eye(len(p)))
+
+
+def test_rows_of_a_design_that_keeps_or_draws_anew_differ_in_two_places(monkeypatch):
+    """Its 25 million integers of 5,000 symbols are not rounded one by one."""
+    joint = Joint.from_counts(np.random.default_rng(0).integers(1, 3000, (3, 12)))
+    rules = Rules(joint, LIP(1.0))
+    one_by_one = round_channel(*kept_or_drawn(joint, 0.3), rules).channel
+    monkeypatch.setattr(rounding, "MANY_ENTRIES", 1)
+    monkeypatch.setattr(rounding, "read_design", None)
+    rounded = round_channel(*kept_or_drawn(joint, 0.3), rules)
+    rows = rounded.channel.integers.dense
+    assert (np.count_nonzero(rows - rows[0], axis=1) <= 2).all()
+    assert np.abs(rows - one_by_one.integers.dense).max() <= len(rows)
+    assert rounded.audit == audit_on_table(rounded.channel, joint, LIP(1.0))
+    # In the order of the other way, but for labels: more likely outputs come first.
+    assert (np.diff(rounded.channel.output_masses) <= 0.0).all()
+
+
+def test_other_large_designs_are_rounded_one_by_one(monkeypatch):
+    monkeypatch.setattr(rounding, "MANY_ENTRIES", 1)
+    joint = Joint.from_counts(np.random.default_rng(0).integers(1, 3000, (3, 12)))
+    p, points = kept_or_drawn(joint, 0.3)
+    dense = points.toarray()
+    swapped = dense.copy()
+    swapped[[0, 1]] = swapped[[1, 0]]
+    tilted = dense * np.linspace(1.0, 1.1, len(p))
+    tilted /= tilted.sum(axis=1, keepdims=True)
+    for other in (dense[:-1], swapped, tilted, np.where(dense < 0.03, 0.0, dense)):
+        weights = p[: len(other)]
+        assert rounding._rows_of_own(weights, Points.from_dense(other), p) is None
+    # Where the budget is broken the usual way says so.
+    with pytest.raises(RoundingFailure, match="rounding can repair"):
+        round_channel(p, points, Rules(joint, LIP(0.01)))
