@@ -178,6 +178,8 @@ def demands_of(
         # columns, and symbols then merged.
         target = useful
         places = rows_on(target.useful, joint)
+    if not after and target is joint:
+        return stacked(joint.counts, joint, notion, ())
     demands: list[Demand] = []
     for (inputs, values), outputs in _earlier_tuples(joint, after):
         counts = [[0] * len(target.useful) for _ in joint.counts]

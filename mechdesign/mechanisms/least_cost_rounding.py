@@ -206,13 +206,16 @@ def plan_rows(
         # Masses beyond 62 bits leave no units: the law is then kept up to rounding, and the figures
         # that are computed from the integers say how far.
         rows, columns, values = _rounded_rows(plan, n)
-    used, places = np.unique(columns, return_inverse=True)
-    order = np.lexsort((places, rows))
+    # Counted and sorted by one number: the plans of hundreds of secrets have millions of pairs.
+    is_used = np.bincount(columns, minlength=n) > 0
+    used = np.flatnonzero(is_used)
+    places = (np.cumsum(is_used) - 1)[columns]
+    order = np.argsort(rows * len(used) + places)
     lengths = np.bincount(rows, minlength=n)
     integers = IntegerRows(
         (n, len(used)),
         np.concatenate([[0], np.cumsum(lengths)]),
-        places.ravel()[order],
+        places[order],
         np.asarray(values, dtype=np.int64)[order],
     )
     return PlanRows(used, integers, totals)

@@ -291,14 +291,16 @@ def _lifts(
 ) -> Array:
     """t_s(x) u(x) of every symbol x, 0 in a stratum without the sensitive symbol."""
     shares: list[float] = []
-    row = of_strata[0].counts[s]
-    for x, (stratum, count) in enumerate(zip(strata, counts, strict=True)):
-        demand = of_strata[stratum]
+    places, cells = of_strata[0].filled.rows[s]
+    for x, cell in zip(places, cells, strict=True):
+        demand = of_strata[strata[x]]
+        share = 0.0
         if demand.sums[s]:
-            shares.append(row[x] * demand.total / (count * demand.sums[s]))
-        else:
-            shares.append(0.0)
-    return np.array(shares)
+            share = cell * demand.total / (counts[x] * demand.sums[s])
+        shares.append(share)
+    lifts = np.zeros(len(counts))
+    lifts[places] = shares
+    return lifts
 
 
 def _present(

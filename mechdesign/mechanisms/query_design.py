@@ -316,7 +316,8 @@ def _inverse_of_ranks(
     """
     sides = np.column_stack([v, np.ones(len(v))])
     scaled = sides / diagonal[:, None]
-    inner = np.linalg.inv(np.array([[-c, 1.0], [1.0, 0.0]]) + sides.T @ scaled)
+    core = np.array([[-c, 1.0], [1.0, 0.0]]) + sides.T @ scaled
+    inner = np.asarray(np.linalg.inv(core), dtype=np.float64)
     return 1.0 / diagonal, scaled, inner
 
 

@@ -151,11 +151,15 @@ def scaled(
     """
     denominators: set[int] = set()
     for row in values:
-        for value in row:
-            denominators.add(value.denominator)
+        # Rows of counts have no others than 1.
+        if set(map(type, row)) != {int}:
+            denominators.update(value.denominator for value in row)
     common = math.lcm(*denominators)
     counts: list[list[int]] = []
     for row in values:
+        if common == 1:
+            counts.append(list(map(int, row)))
+            continue
         # Multiplying fractions would reduce each product by a gcd of its own.
         counts.append([v.numerator * (common // v.denominator) for v in row])
     if common > 1:
@@ -163,6 +167,8 @@ def scaled(
         # number of records.
         counts = _in_lowest_terms(counts)
     for s, row in enumerate(counts):
+        if max(row, default=0) < LARGEST_ENTRY:
+            continue
         for x, entry in enumerate(row):
             if entry >= LARGEST_ENTRY:
                 hint = _smallest_entry(values) if common > 1 else ""

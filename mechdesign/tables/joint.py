@@ -132,8 +132,13 @@ class Joint(Displayed):
                 f"the table must have {rows} rows of {columns} entries, one per symbol"
             )
         for s, row in enumerate(self.counts):
+            # The exact type, because a truth value is an int, too.
+            if (
+                set(map(type, row)) == {int}
+                and 0 <= min(row) <= max(row) < LARGEST_ENTRY
+            ):
+                continue
             for x, entry in enumerate(row):
-                # The exact type, because a truth value is an int, too.
                 if type(entry) is not int or not 0 <= entry < LARGEST_ENTRY:
                     place = cell_name(self.sensitive, self.useful, s, x)
                     raise InputError(

@@ -509,10 +509,13 @@ class Tally:
         # The orders have the numbers of the symbols, under which their masses are stored.
         row_order = sorted(range(len(rows)), key=rows.__getitem__)
         column_order = sorted(range(len(columns)), key=columns.__getitem__)
-        masses: list[list[Fraction | int]] = []
-        for s in row_order:
-            first = s * MOST_SYMBOLS
-            masses.append([self._mass.get(first + x, 0) for x in column_order])
+        # Most cells of many columns are empty, so that only those with mass are visited.
+        row_of = {s: row for row, s in enumerate(row_order)}
+        column_of = {x: column for column, x in enumerate(column_order)}
+        masses: list[list[Fraction | int]] = [[0] * len(columns) for _ in rows]
+        for key, mass in self._mass.items():
+            s, x = divmod(key, MOST_SYMBOLS)
+            masses[row_of[s]][column_of[x]] = mass
         notices += self._succession_notices(masses)
         sorted_rows = tuple(map(rows.__getitem__, row_order))
         sorted_columns = tuple(map(columns.__getitem__, column_order))
