@@ -429,10 +429,12 @@ def _secret_people(joint: md.Joint) -> tuple[str, ...]:
     """
     import numpy as np
 
-    from mechdesign.leaks.person_columns import may_name_people
+    from mechdesign.leaks.person_columns import FEWEST_PEOPLE, may_name_people
 
     records = joint.records
     if records is None or joint.useful.people is not None:
+        return ()
+    if len(joint.sensitive) < FEWEST_PEOPLE:
         return ()
     counts = np.array(joint.sensitive_counts, dtype=np.int64)
     if not may_name_people(counts[counts > 1], records):

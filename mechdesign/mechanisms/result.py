@@ -334,6 +334,8 @@ class Design(Displayed):
 
         None where outputs are labels; `law_absent` says so in words.
         """
+        if self.channel.releases_labels:
+            return None
         return channel_law(self.channel, self.channel.joint)
 
     @property
