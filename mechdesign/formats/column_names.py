@@ -173,13 +173,16 @@ def delimiter_hint(names: Collection[str]) -> str:
             "; the first line tells Excel the separator, and the header is the second one: skip it "
             f"(--skip-lines 1), and say what separates cells (--delimiter {typed})"
         )
-    for delimiter, (name, typed) in _DELIMITERS.items():
-        if delimiter in only:
-            return (
-                f"; its cells seem to be separated by {name}: "
-                f"say so (--delimiter {typed})"
-            )
-    return ""
+    delimiter = delimiter_within(only)
+    if delimiter is None:
+        return ""
+    name, typed = _DELIMITERS[delimiter]
+    return f"; its cells seem to be separated by {name}: say so (--delimiter {typed})"
+
+
+def delimiter_within(name: str) -> str | None:
+    """The usual delimiter in the only name of a header; None if there is none."""
+    return next((delimiter for delimiter in _DELIMITERS if delimiter in name), None)
 
 
 def title_hint(lines: int) -> str:

@@ -39,6 +39,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
+from dataclasses import replace
 from glob import escape, glob, has_magic
 from importlib import import_module
 from importlib.util import find_spec
@@ -57,6 +58,7 @@ from mechdesign.core.files import (
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.arrow_arrays import Output
 from mechdesign.formats.cells import as_whole
+from mechdesign.formats.column_names import delimiter_within
 from mechdesign.formats.compression import Compression, compression_named, write_all
 from mechdesign.formats.csv import CsvBatch, CsvSource
 from mechdesign.formats.csv_sinks import CsvSink, TextSink
@@ -262,6 +264,31 @@ def open_source(
         table = CsvSource(raw, options, repeated_names=repeated_names)
         _tell_of_title(table, options)
         return table
+
+
+def open_beside(path: PathLike, table: TextOptions | None = None) -> Source:
+    """Open a small file that says something about a table, such as costs or shares of its symbols.
+
+    Two programs may have written both files. So cells are separated as in the table, or else by
+    whatever usual delimiter stands in the header. Title lines are those of the table alone. The
+    header may name a column twice, for the caller to refuse in words of its own.
+
+    Parameters
+    ----------
+    path : path
+        The file, which has two columns or more.
+    table : TextOptions, optional
+        How the text of the table is read.
+    """
+    text = (table or TextOptions()).of_output
+    source = open_source(path, text, repeated_names=True)
+    if isinstance(source, ParquetSource) or len(source.header) != 1:
+        return source
+    delimiter = delimiter_within(source.header[0])
+    if delimiter is None:
+        return source
+    source.close()
+    return open_source(path, replace(text, delimiter=delimiter), repeated_names=True)
 
 
 def _tell_of_title(source: CsvSource, options: TextOptions) -> None:
