@@ -414,7 +414,7 @@ def check_counts(joint: Joint | Records) -> None:
     """Refuse a table that does not count records."""
     if not joint.is_counts:
         raise InputError(
-            "confidence needs counts of records: probabilities do not say how many records they "
+            "--confidence needs counts of records: probabilities do not say how many records they "
             "come from, and weighted records are not a sample of independent ones"
         )
 
