@@ -318,6 +318,7 @@ def packing_of(
     target: PathLike,
     kind: Kind | None = None,
     requested: Compression | None = None,
+    text: TextOptions | None = None,
 ) -> Compression | None:
     """The compression of an output: the requested one, or that of the target's name.
 
@@ -334,6 +335,8 @@ def packing_of(
         The kind of the output, from callers that can convert; that of the source by default.
     requested : 'gzip' or 'zstd', optional
         The requested compression.
+    text : TextOptions, optional
+        How a CSV is written that is made of another kind of file.
 
     Raises
     ------
@@ -345,7 +348,7 @@ def packing_of(
     if named is not None:
         # The suffix of the data stands before that of the compression: out.csv.gz.
         path = path.with_suffix("")
-    _refuse_other_suffix(source, target, kind, path.suffix.lower())
+    _refuse_other_suffix(source, target, kind, path.suffix.lower(), text)
     packing = requested or named
     if packing and (kind or source.kind) == "Parquet":
         raise InputError(
@@ -355,16 +358,23 @@ def packing_of(
 
 
 def _refuse_other_suffix(
-    source: Source, target: PathLike, kind: Kind | None, suffix: str
+    source: Source,
+    target: PathLike,
+    kind: Kind | None,
+    suffix: str,
+    text: TextOptions | None,
 ) -> None:
     """Raise InputError if the suffix of an output is that of another kind of file."""
     target_kind = kind or source.kind
-    if suffix == ".tsv" and isinstance(source, CsvSource) and target_kind == "CSV":
-        delimiter = source.options.delimiter
-        if delimiter != "\t":
+    if suffix == ".tsv" and target_kind == "CSV":
+        is_copy = isinstance(source, CsvSource)
+        written = source.options if is_copy else text or TextOptions()
+        like_input = ", as the input" if is_copy else ""
+        or_tabs = "" if is_copy else ", or ask for tabs (--delimiter tab)"
+        if written.delimiter != "\t":
             raise InputError(
-                f"{target}: the output has {quoted(delimiter)} between cells, as the input, and "
-                ".tsv says tabs; name it .csv"
+                f"{target}: the output has {quoted(written.delimiter)} between cells{like_input}, "
+                f"and .tsv says tabs; name it .csv{or_tabs}"
             )
     other = "parquet"
     if target_kind == "Parquet":
