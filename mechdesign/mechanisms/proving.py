@@ -864,7 +864,11 @@ class ProvenAgain:
     def _check_own(self, name: str, computed: float) -> None:
         """Refuse a proof of another objective, by which the channel itself has another figure."""
         stated = float((self.channel.record.utility or {}).get(name, math.nan))
-        if not abs(stated - computed) <= SLACK * max(1.0, abs(stated)):
+        # What cannot be estimated has an infinite variance, which equals itself alone.
+        is_own = stated == computed
+        if math.isfinite(stated) and not is_own:
+            is_own = abs(stated - computed) <= SLACK * max(1.0, abs(stated))
+        if not is_own:
             raise InputError(
                 f"the proof is of another objective, by which {name} is {computed:.12g}"
             )
