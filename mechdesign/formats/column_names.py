@@ -213,16 +213,11 @@ def _cells(line: bytes, delimiter: str, quote: str | None) -> list[str]:
 
 
 def _is_narrow_header(row: Sequence[str], width: int) -> bool:
-    """Whether a row is a header that lacks the names of its last columns, and no title: it has
-    different names for most of them.
+    """Whether a row is a header that lacks the names of some columns, and no title: it has
+    different names for most of them, and three at least, because a title may have two parts.
     """
     names = [cell for cell in row if cell.strip()]
-    is_first = row[: len(names)] == names
-    return (
-        is_first
-        and len(set(names)) == len(names)
-        and width / 2 < len(names) < width - 1
-    )
+    return len(set(names)) == len(names) and max(2, width / 2) < len(names) < width
 
 
 def _are_names(row: Sequence[str]) -> bool:

@@ -36,7 +36,7 @@ from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.notions import Notion, to_record
 from mechdesign.tables.confidence import ConfidenceSet
 from mechdesign.tables.joint import Joint
-from solvers import Envelope
+from solvers import Envelope, EnvelopeStatus
 
 
 class Rivals(NamedTuple):
@@ -293,6 +293,11 @@ class Design(Displayed):
         if not channel.given or channel.joint is None:
             return None
         return given_achieved(channel.joint, channel.given)
+
+    @property
+    def was_interrupted(self) -> bool:
+        """Whether Ctrl-C ended the search, which takes it for itself: what follows ends, too."""
+        return self.certificate.details.get("status") == EnvelopeStatus.INTERRUPTED
 
     @property
     def outputs(self) -> int:

@@ -98,6 +98,20 @@ def test_nothing_is_proposed_without_time_or_need_or_where_it_is_not_built():
     assert proposal_lines(NO_PROPOSALS, 0.1, 0.95) == []
 
 
+def test_ctrl_c_ends_the_advice_with_the_search():
+    """A command went on for 25 seconds with the needed records and with proposals."""
+
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    joint = sampled(shares(), 600, 1)
+    design = md.design(joint, md.LIP(0.1), confidence=0.95, progress=interrupt)
+    assert design.nmi < 0.05
+    assert design.was_interrupted
+    assert design.messages == ("the search ended early (interrupted)",)
+    assert proposed(design) == NO_PROPOSALS
+
+
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.999])
 @pytest.mark.parametrize("promises", [1, 2, 3])
 def test_levels_for_a_choice_among_promises_add_up(level, promises):
