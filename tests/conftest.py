@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import signal
 import sys
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
@@ -58,8 +60,25 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     )
 
 
+def import_share(config: pytest.Config, worker: int, workers: int) -> None:
+    """Import every test module whose turn it is: each of several processes has another share.
+
+    In a fresh copy of the project all test modules have to be compiled, which takes twice as long as the rest of the
+    collection. So each process compiles its own share first, and then finds those of the others compiled.
+    """
+    modules = []
+    for argument in config.args:
+        place = config.invocation_params.dir / argument.partition("::")[0]
+        modules += sorted(place.rglob("test_*.py")) if place.is_dir() else [place]
+    for path in modules[worker::workers]:
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        # The collection imports a module that fails once more, and says why.
+        with suppress(Exception, pytest.skip.Exception):
+            importlib.import_module(name)
+
+
 @pytest.hookimpl(wrapper=True)
-def pytest_collection():
+def pytest_collection(session):
     """Search for garbage only when all tests are there: what is collected stays until the end.
 
     Each process would search its growing modules and tests some thirty times, two fifths of the time that it takes to
@@ -67,6 +86,10 @@ def pytest_collection():
     """
     gc.disable()
     try:
+        worker = getattr(session.config, "workerinput", None)
+        if worker is not None:
+            number = int(worker["workerid"].removeprefix("gw"))
+            import_share(session.config, number, worker["workercount"])
         return (yield)
     finally:
         gc.freeze()
