@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import importlib
 import os
+import shutil
 import signal
 import sys
 from contextlib import suppress
@@ -29,6 +30,12 @@ for _library in ("OPENBLAS", "OMP", "MKL"):
 # and each process of the suite all of the tests: two thirds of the time that it takes to collect them.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# What is released or entered in a ledger is forced to the disk before anybody is told of it, and the suite would wait
+# for that thousands of times. Its folders are in memory where there is room for many times what they ever hold.
+MEMORY = Path("/dev/shm")
+if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 4 * 2**30:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 profiles.register()
 

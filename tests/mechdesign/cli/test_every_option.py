@@ -21,7 +21,11 @@ SHAPES = {
     "crossed": ("--useful", "a,b"),
     "rows": ("--release", "a,b"),
     "given": ("--release", "a,b", "--given", "k", "--promise", "relative"),
-    "confident": ("--release", "a,b", "--confidence", "0.9", "--slice-seed", "1"),
+    # With a number of cells: most of the time would be the choice of one.
+    "confident": (
+        *("--release", "a,b", "--confidence", "0.9"),
+        *("--slice-seed", "1", "--cells", "4"),
+    ),
     "merged": (
         *("--useful", "a", "--confidence", "0.9"),
         *("--merge-rare", "40", "--slice-seed", "1"),
@@ -141,7 +145,10 @@ TRIED = {
     "--method": Tried("columns"),
     "--enumerate": Tried("pycddlib"),
     "--gap": Tried("0.5"),
-    "--time-limit": Tried("1e-9"),
+    # The search for four boxes needs no time; the last of two numbers counts.
+    "--time-limit": Tried(
+        "1e-9", beside=("--cells", "9"), alone={*SHAPES} - {"confident"}
+    ),
     "--no-fallback": Tried(None, beside=("--time-limit", "1e-9")),
     "--allow-identifier": Tried(None, table="few.csv"),
     # What is written.
