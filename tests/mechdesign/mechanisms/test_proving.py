@@ -149,9 +149,9 @@ IN_TIME = {
     "information": (3, 7, md.LIP(0.1), {}),
     "information, kl": (3, 7, md.KL(0.02, 0.02), {}),
     "information, population": (2, 5, md.LIP(0.9), {"confidence": 0.9}),
-    "information, average": (2, 6, None, {"average": {"mi": 0.02}}),
+    "information, average": (2, 4, None, {"average": {"mi": 0.02}}),
     "truth": (3, 7, md.LIP(0.1), {"objective": "truth"}),
-    "truth, chi2": (3, 7, md.Chi2Lift(0.1, 0.1), {"objective": "truth"}),
+    "truth, chi2": (3, 5, md.Chi2Lift(0.1, 0.1), {"objective": "truth"}),
     "truth, population": (
         *(2, 5, md.LIP(0.9)),
         {"confidence": 0.9, "objective": "truth"},
