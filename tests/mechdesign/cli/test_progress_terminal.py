@@ -56,7 +56,7 @@ class Session:
                 arguments,
                 folder=str(folder),
                 environment=environment,
-                files=[nothing.fileno(), output, theirs],
+                files=(nothing.fileno(), output, theirs),
             )
         os.close(theirs)
         os.close(output)
