@@ -162,7 +162,7 @@ def with_exchanged_symbols(part):
     return part.assign(job=np.random.default_rng().permutation(part["job"]))
 
 
-@pytest.mark.parametrize("keep_order", [False, True])
+@pytest.mark.parametrize("keep_order", [slow(False), True])
 def test_a_random_function_is_refused_by_what_it_does(channel, keep_order):
     """Both releases of the same key would have drawn the records twice."""
     source = dd.from_pandas(people(400), npartitions=2)

@@ -386,8 +386,8 @@ def channel_priced(name):
     return priced(name).channel
 
 
-LONG = ("ranges of a mean",)
-"""The search takes seconds, and its parts are in others, too."""
+LONG = ("ranges of a mean", "frequencies within tv alone", "task within mi")
+"""The search takes long, and its parts are in others, too."""
 
 
 def all_priced():

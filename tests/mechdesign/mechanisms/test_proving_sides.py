@@ -55,9 +55,16 @@ def proven(channel):
     return with_certificate(statement_of(channel), channel)
 
 
-@pytest.mark.parametrize("notion", MEANS)
-@pytest.mark.parametrize("objective", OBJECTIVES)
-@pytest.mark.parametrize("secrets", [slow(2), 3])
+def asked_of_means():
+    """Every notion of the costs of truth, and the other objectives of the notion that is searched fastest."""
+    for objective in OBJECTIVES:
+        for notion in MEANS:
+            is_quick = objective == "truth" or notion == "kl"
+            yield (notion, objective, 3) if is_quick else slow(notion, objective, 3)
+            yield slow(notion, objective, 2)
+
+
+@pytest.mark.parametrize(("notion", "objective", "secrets"), [*asked_of_means()])
 def test_the_least_cost_of_a_notion_on_averages_is_proven(notion, objective, secrets):
     made = designed(notion, objective, secrets)
     statement = proven(made.channel)

@@ -36,6 +36,7 @@ from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
 from tests.cases.designs import uniform_table
 from tests.mechdesign.report import report_cases as cases
+from tests.profiles import slow
 
 
 def tiny() -> Joint:
@@ -142,7 +143,7 @@ def test_every_mechanism(mechanism):
         (md.LDP(0.8), "no released value is more than 2.2256 times as likely"),
         (md.MaxLift(0.4), "at most 1.4919 times as probable"),
         (md.MinLift(0.4), "at least 0.67032 times as probable"),
-        (
+        slow(
             md.L1Lift(0.3, 0.3),
             "A single value of sensitive can become much more or less likely",
         ),
