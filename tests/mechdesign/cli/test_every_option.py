@@ -21,11 +21,7 @@ SHAPES = {
     "crossed": ("--useful", "a,b"),
     "rows": ("--release", "a,b"),
     "given": ("--release", "a,b", "--given", "k", "--promise", "relative"),
-    # With a number of cells: most of the time would be the choice of one.
-    "confident": (
-        *("--release", "a,b", "--confidence", "0.9"),
-        *("--slice-seed", "1", "--cells", "4"),
-    ),
+    "confident": ("--release", "a,b", "--confidence", "0.9", "--slice-seed", "1"),
     "merged": (
         *("--useful", "a", "--confidence", "0.9"),
         *("--merge-rare", "40", "--slice-seed", "1"),
@@ -34,6 +30,10 @@ SHAPES = {
 
 LIKE_ANOTHER = {"crossed": "column", "given": "rows"}
 """Shapes that go the way of another one for most options: they are tried with the slow tests."""
+
+QUICKLY = {"confident": ("--cells", "4")}
+"""What is typed beside options that do not say how a design is found: the choice of a number of cells takes longer than
+all the rest."""
 
 BUDGET = ("--epsilon", "0.8")
 
@@ -50,8 +50,10 @@ class Tried:
         budget=BUDGET,
         secret="secret",
         alone=(),
+        of_search=False,
         **of_shapes,
     ):
+        self.of_search = of_search
         self.alone = alone
         self.value = value
         self.of_shapes = of_shapes
@@ -110,7 +112,7 @@ TRIED = {
     "--column-weight": Tried("a=9"),
     "--smallest-group": Tried("30"),
     "--known": Tried("a", beside=("--smallest-group", "30"), alone=BOXES),
-    "--cells": Tried("3"),
+    "--cells": Tried("3", of_search=True),
     "--rare": Tried("300"),
     "--fill": Tried(None),
     "--slice-seed": Tried("2"),
@@ -141,15 +143,12 @@ TRIED = {
         "1:2", crossed="1, u:2, u", beside=("--objective", "truth"), alone=BOXES
     ),
     # How it is found.
-    "--mechanism": Tried("complete-merging"),
-    "--method": Tried("columns"),
-    "--enumerate": Tried("pycddlib"),
-    "--gap": Tried("0.5"),
-    # The search for four boxes needs no time; the last of two numbers counts.
-    "--time-limit": Tried(
-        "1e-9", beside=("--cells", "9"), alone={*SHAPES} - {"confident"}
-    ),
-    "--no-fallback": Tried(None, beside=("--time-limit", "1e-9")),
+    "--mechanism": Tried("complete-merging", of_search=True),
+    "--method": Tried("columns", of_search=True),
+    "--enumerate": Tried("pycddlib", of_search=True),
+    "--gap": Tried("0.5", of_search=True),
+    "--time-limit": Tried("1e-9", of_search=True),
+    "--no-fallback": Tried(None, beside=("--time-limit", "1e-9"), of_search=True),
     "--allow-identifier": Tried(None, table="few.csv"),
     # What is written.
     "--output": Tried("other.json"),
@@ -271,6 +270,8 @@ def asked(shape: str, tried: Tried, option: str | None) -> tuple[str, ...]:
     words = ["design", tried.table, *tried.secret, *SHAPES[shape], *tried.budget]
     if shape not in tried.alone:
         words += tried.beside
+    if not tried.of_search:
+        words += QUICKLY.get(shape, ())
     if option is None:
         return tuple(words)
     value = tried.of_shapes.get(shape, tried.value)
