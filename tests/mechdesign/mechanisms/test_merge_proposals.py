@@ -57,7 +57,7 @@ def proposed(design, seconds=AMPLE):
 
 def test_proposals_keep_more_and_name_what_they_merge():
     joint = sampled(shares(), 600, 1)
-    design = confident(joint)
+    design = confident(joint, gap=0.05)
     proposals = proposed(design)
     assert proposals.tried == 2
     proposal = proposals.shown[0]
