@@ -81,7 +81,10 @@ def check_lam(lam: float) -> float:
     """Return `lam` as a float if 0 < lam < 1, else raise InputError."""
     value = number("lam", lam, "strictly between 0 and 1")
     if not 0.0 < value < 1.0:
-        raise InputError(f"lam ({value:g}) must be strictly between 0 and 1")
+        raise InputError(
+            f"lam ({value:g}) must be strictly between 0 and 1; a side that is free has the budget "
+            "inf, as in --eps-l inf with --eps-u 0.5"
+        )
     return value
 
 

@@ -36,7 +36,7 @@ from solvers.envelope.other_sets import OuterRegions
 from solvers.envelope.preparation import Preparation, Resources
 from solvers.errors import BackendFailure, OutOfTime, TooManyVertices
 from solvers.pace import end_of
-from solvers.points import Array
+from solvers.points import Array, entropy_terms
 from solvers.pricing.concave import (
     MEMORY_LIMIT,
     check_prices,
@@ -59,6 +59,9 @@ from solvers.sets.uncertain import UncertainSet
 ROOM = 1e-11
 """Share of the largest term by which the wanted minimum is lowered: a search that ended a rounding
 below it would else go on for nothing."""
+
+LEAST_ROOM = 1e-14
+"""The same where it is a share of an entropy that is small: a hundred roundings."""
 
 MOST_TREES = 200
 """Trees between which tangents of leakages are added; tables of Adult take up to 20."""
@@ -134,8 +137,11 @@ def proven_over_members(
     """
     y = check_prices("prices", prices, len(point))
     wanted = _wanted(y, point, least)
-    # As in `proven_task`; only what costs less than nothing is cut off.
-    room = ROOM * (1.0 + float(np.abs(y).max()))
+    # As in `proven_task`; only what costs less than nothing is cut off. A bound is told as a share
+    # of the entropy, which may be far below a nat.
+    size = 1.0 + float(np.abs(y).max())
+    entropy = float(entropy_terms(point).sum())
+    room = max(ROOM * min(entropy, 1.0), LEAST_ROOM) * size
     limits = Limits(room, end_of(time_limit), 1)
     outer: OuterSet = OuterPolytope(members, point)
     if isinstance(members, CoveredSet):

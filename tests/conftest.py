@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import os
+import shutil
 import signal
 import sys
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
@@ -27,6 +30,12 @@ for _library in ("OPENBLAS", "OMP", "MKL"):
 # and each process of the suite all of the tests: two thirds of the time that it takes to collect them.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# What is released or entered in a ledger is forced to the disk before anybody is told of it, and the suite would wait
+# for that thousands of times. Its folders are in memory where there is room for many times what they ever hold.
+MEMORY = Path("/dev/shm")
+if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 4 * 2**30:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 profiles.register()
 
@@ -58,8 +67,25 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     )
 
 
+def import_share(config: pytest.Config, worker: int, workers: int) -> None:
+    """Import every test module whose turn it is: each of several processes has another share.
+
+    In a fresh copy of the project all test modules have to be compiled, which takes twice as long as the rest of the
+    collection. So each process compiles its own share first, and then finds those of the others compiled.
+    """
+    modules = []
+    for argument in config.args:
+        place = config.invocation_params.dir / argument.partition("::")[0]
+        modules += sorted(place.rglob("test_*.py")) if place.is_dir() else [place]
+    for path in modules[worker::workers]:
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        # The collection imports a module that fails once more, and says why.
+        with suppress(Exception, pytest.skip.Exception):
+            importlib.import_module(name)
+
+
 @pytest.hookimpl(wrapper=True)
-def pytest_collection():
+def pytest_collection(session):
     """Search for garbage only when all tests are there: what is collected stays until the end.
 
     Each process would search its growing modules and tests some thirty times, two fifths of the time that it takes to
@@ -67,6 +93,10 @@ def pytest_collection():
     """
     gc.disable()
     try:
+        worker = getattr(session.config, "workerinput", None)
+        if worker is not None:
+            number = int(worker["workerid"].removeprefix("gw"))
+            import_share(session.config, number, worker["workercount"])
         return (yield)
     finally:
         gc.freeze()

@@ -11,9 +11,10 @@ from __future__ import annotations
 import atexit
 import gc
 import importlib
-import json
+import marshal
 import os
 import pkgutil
+import select
 import shlex
 import signal
 import socket
@@ -53,6 +54,9 @@ LATER = (
 )
 """Modules that commands and scripts import when they run; some are of extras."""
 
+READ_AT_ONCE = 4096
+"""Bytes; each signal that a process has ended is one."""
+
 CLIENT = Path(__file__).with_name("ready_client.py")
 
 
@@ -89,10 +93,10 @@ class ReadyCommands:
             command = Command(
                 self.address,
                 f"{STRICTLY}\n{code}",
-                arguments,
+                [*arguments],
                 folder=str(folder),
-                environment=environment,
-                files=[file.fileno() for file in (nothing, printed, errors)],
+                environment={**environment},
+                files=(nothing.fileno(), printed.fileno(), errors.fileno()),
             )
             status = command.wait()
             texts = []
@@ -168,15 +172,39 @@ def serve(listening: socket.socket) -> None:
     mechdesign.report.sentences._macros()
     # What is shared with the forked processes is never searched for garbage, and so never copied.
     gc.freeze()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    answer_clients(listening)
+
+
+def answer_clients(listening: socket.socket) -> NoReturn:
+    """Start a command for each client; tell its number at once, and its exit code when it has ended.
+
+    A fork copies the tables of all memory, which takes longer than most commands: no further process waits for them.
+    """
+    ended, wake = socket.socketpair()
+    wake.setblocking(False)
+    signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+    signal.set_wakeup_fd(wake.fileno())
+    running: dict[int, socket.socket] = {}
     while True:
-        connection, _ = listening.accept()
-        if not os.fork():
-            listening.close()
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            watch_command(connection)
-            os._exit(0)
-        connection.close()
+        readable, _, _ = select.select([listening, ended], [], [])
+        if ended in readable:
+            ended.recv(READ_AT_ONCE)
+            tell_exit_codes(running)
+        if listening in readable:
+            connection, _ = listening.accept()
+            running[start_command(connection)] = connection
+
+
+def tell_exit_codes(running: dict[int, socket.socket]) -> None:
+    """Of all processes that have ended."""
+    while running:
+        process, status = os.waitpid(-1, os.WNOHANG)
+        if not process:
+            return
+        code = os.waitstatus_to_exitcode(status)
+        # A client may have been killed.
+        with running.pop(process) as connection, suppress(OSError):
+            connection.sendall(f"{code if code >= 0 else 128 - code}\n".encode())
 
 
 def finish_options(command: Any) -> None:
@@ -187,13 +215,15 @@ def finish_options(command: Any) -> None:
         finish_options(sub)
 
 
-def watch_command(connection: socket.socket) -> None:
-    """Run the command in a process of its own; tell its number, and in the end its exit code."""
+def start_command(connection: socket.socket) -> int:
+    """Run what the client asks for in a process of its own; tell its number."""
     _, files, _, _ = socket.recv_fds(connection, len(ONE_BYTE), len(STANDARD_FILES))
-    with connection.makefile("r") as sent:
-        code, arguments, folder, environment = json.load(sent)
+    with connection.makefile("rb") as sent:
+        code, arguments, folder, environment = marshal.loads(sent.read())
     process = os.fork()
     if not process:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         connection.close()
         become(files, folder, environment)
         sys.argv = ["mechdesign", *arguments]
@@ -201,9 +231,10 @@ def watch_command(connection: socket.socket) -> None:
     # A reader of a pipe sees its end when nobody holds the other side any more.
     for file in files:
         os.close(file)
-    connection.sendall(f"{process}\n".encode())
-    ended = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
-    connection.sendall(f"{ended if ended >= 0 else 128 - ended}\n".encode())
+    # A client may have been killed.
+    with suppress(OSError):
+        connection.sendall(f"{process}\n".encode())
+    return process
 
 
 def run_and_end(code: str) -> NoReturn:

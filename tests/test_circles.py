@@ -6,10 +6,16 @@ The packages themselves are left out: they name the modules of all layers, and i
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from pathlib import Path
 
+from tests.cases.sources import statements
+
 ROOT = Path(__file__).parents[1]
+
+QUOTED = re.compile(r"""["']((?:mechdesign|solvers)\.[\w.]+)["']""")
+"""A name of a module in a text."""
 
 
 def modules() -> dict[str, Path]:
@@ -23,15 +29,13 @@ def modules() -> dict[str, Path]:
 
 
 def imported(source: str, names: dict[str, Path]) -> set[str]:
-    found = set()
-    for node in ast.walk(ast.parse(source)):
+    found = {*QUOTED.findall(source)}
+    for node in statements(ast.parse(source)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             found.add(node.module)
             found |= {f"{node.module}.{alias.name}" for alias in node.names}
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            found.add(node.value)
     return found & names.keys()
 
 

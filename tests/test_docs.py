@@ -98,12 +98,15 @@ SLOW = (
     "many-releases",
     "measuring-ranges",
     "nightly",
+    "panel",
     "people-nights",
     "purposes",
     "ranges",
     "ranges-again",
     "rows",
     "survey",
+    "training",
+    "what-else-tells",
 )
 """Pages whose commands take several seconds."""
 

@@ -6,6 +6,8 @@ import ast
 import sys
 from pathlib import Path
 
+from tests.cases.sources import statements
+
 ROOT = Path(__file__).parents[1]
 
 OURS = ("mechdesign", "solvers")
@@ -33,9 +35,9 @@ def unexplained(source):
     lines = source.splitlines()
     imports = {
         statement
-        for function in ast.walk(ast.parse(source))
+        for function in statements(ast.parse(source))
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
-        for statement in ast.walk(function)
+        for statement in statements(function)
         if isinstance(statement, ast.Import | ast.ImportFrom)
     }
     found = []

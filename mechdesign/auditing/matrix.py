@@ -32,7 +32,7 @@ from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.csv_text import TextOptions
-from mechdesign.formats.opening import all_rows, open_source
+from mechdesign.formats.opening import all_rows, open_beside
 from mechdesign.notions import Notion
 from mechdesign.tables.columns import other_spelling
 from mechdesign.tables.confidence import confidence_set
@@ -102,7 +102,7 @@ def audit_file(
     must sum to 1 within 1e-9 and are then normalised exactly. `text` is the format of a CSV; ``-``
     is standard input.
     """
-    with open_source(path, text, repeated_names=True) as source:
+    with open_beside(path, text) as source:
         name = source.name
         header = source.header
         rows = all_rows(source)

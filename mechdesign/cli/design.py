@@ -337,7 +337,7 @@ def _proposals(
     """
     if result.confidence is None:
         return None
-    from mechdesign.mechanisms.box_design import merge_proposals
+    from mechdesign.mechanisms.box_design import NO_PROPOSALS, merge_proposals
 
     # Advice is not worth an endless search: without a limit it has the default one.
     seconds = options.SearchOptions().seconds or 0.0
@@ -346,7 +346,11 @@ def _proposals(
     # A search may overrun its limit a little: then the end is now, and not in the past.
     now = time.process_time()
     end = max(started + seconds, now)
-    return merge_proposals(result, min(end, now + TIME_SHARE * seconds))
+    try:
+        return merge_proposals(result, min(end, now + TIME_SHARE * seconds))
+    except KeyboardInterrupt:
+        # The channel is there, and what is left undone is advice.
+        return NO_PROPOSALS
 
 
 def _noting_channel(arguments: DesignArguments) -> AbstractContextManager[None]:
@@ -429,10 +433,12 @@ def _secret_people(joint: md.Joint) -> tuple[str, ...]:
     """
     import numpy as np
 
-    from mechdesign.leaks.person_columns import may_name_people
+    from mechdesign.leaks.person_columns import FEWEST_PEOPLE, may_name_people
 
     records = joint.records
     if records is None or joint.useful.people is not None:
+        return ()
+    if len(joint.sensitive) < FEWEST_PEOPLE:
         return ()
     counts = np.array(joint.sensitive_counts, dtype=np.int64)
     if not may_name_people(counts[counts > 1], records):

@@ -220,7 +220,8 @@ def _estimate_column(
     if asked.queries is not None:
         from mechdesign.mechanisms.queries import coefficients_in
 
-        functionals = coefficients_in(asked.queries, channel.single().useful.names)
+        symbols = channel.single().useful.names
+        functionals = coefficients_in(asked.queries, symbols, file.text.text())
     with reporter.work("counting", unit="records") as advance:
         result = estimate_file(
             file.path,

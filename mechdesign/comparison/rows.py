@@ -142,7 +142,7 @@ def curves(
     # Refused rather than ignored: whoever gives a lam expects that it matters.
     if lams is not None and not any(map(takes_lam, notions)):
         raise InputError(
-            f"lam splits a budget in two; {', '.join(notions)} takes it whole: drop lam"
+            f"--lams splits a budget in two; {', '.join(notions)} takes it whole: drop --lams"
         )
     if lams is None:
         lams = [n.DEFAULT_LAM]

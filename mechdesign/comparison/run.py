@@ -629,9 +629,8 @@ def finished_rows(
         design = settings.design(joint, case, neighbour)
         status = design.certificate.details.get("status")
         out_of_time = status == "time_limit" and settings.time_limit is None
-        if status == "interrupted" or out_of_time:
-            # A search takes Ctrl-C for itself and returns its best channel. Its row must not be
-            # kept, for a later run would take it for a finished one.
+        if design.was_interrupted or out_of_time:
+            # Its row must not be kept, for a later run would take it for a finished one.
             raise KeyboardInterrupt
         neighbour = None
         if design.envelope is not None and design.envelope.method in WARM_METHODS:

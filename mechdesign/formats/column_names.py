@@ -173,13 +173,16 @@ def delimiter_hint(names: Collection[str]) -> str:
             "; the first line tells Excel the separator, and the header is the second one: skip it "
             f"(--skip-lines 1), and say what separates cells (--delimiter {typed})"
         )
-    for delimiter, (name, typed) in _DELIMITERS.items():
-        if delimiter in only:
-            return (
-                f"; its cells seem to be separated by {name}: "
-                f"say so (--delimiter {typed})"
-            )
-    return ""
+    delimiter = delimiter_within(only)
+    if delimiter is None:
+        return ""
+    name, typed = _DELIMITERS[delimiter]
+    return f"; its cells seem to be separated by {name}: say so (--delimiter {typed})"
+
+
+def delimiter_within(name: str) -> str | None:
+    """The usual delimiter in the only name of a header; None if there is none."""
+    return next((delimiter for delimiter in _DELIMITERS if delimiter in name), None)
 
 
 def title_hint(lines: int) -> str:
@@ -210,16 +213,11 @@ def _cells(line: bytes, delimiter: str, quote: str | None) -> list[str]:
 
 
 def _is_narrow_header(row: Sequence[str], width: int) -> bool:
-    """Whether a row is a header that lacks the names of its last columns, and no title: it has
-    different names for most of them.
+    """Whether a row is a header that lacks the names of some columns, and no title: it has
+    different names for most of them, and three at least, because a title may have two parts.
     """
     names = [cell for cell in row if cell.strip()]
-    is_first = row[: len(names)] == names
-    return (
-        is_first
-        and len(set(names)) == len(names)
-        and width / 2 < len(names) < width - 1
-    )
+    return len(set(names)) == len(names) and max(2, width / 2) < len(names) < width
 
 
 def _are_names(row: Sequence[str]) -> bool:

@@ -39,6 +39,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
+from dataclasses import replace
 from glob import escape, glob, has_magic
 from importlib import import_module
 from importlib.util import find_spec
@@ -57,6 +58,7 @@ from mechdesign.core.files import (
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.arrow_arrays import Output
 from mechdesign.formats.cells import as_whole
+from mechdesign.formats.column_names import delimiter_within
 from mechdesign.formats.compression import Compression, compression_named, write_all
 from mechdesign.formats.csv import CsvBatch, CsvSource
 from mechdesign.formats.csv_sinks import CsvSink, TextSink
@@ -264,6 +266,31 @@ def open_source(
         return table
 
 
+def open_beside(path: PathLike, table: TextOptions | None = None) -> Source:
+    """Open a small file that says something about a table, such as costs or shares of its symbols.
+
+    Two programs may have written both files. So cells are separated as in the table, or else by
+    whatever usual delimiter stands in the header. Title lines are those of the table alone. The
+    header may name a column twice, for the caller to refuse in words of its own.
+
+    Parameters
+    ----------
+    path : path
+        The file, which has two columns or more.
+    table : TextOptions, optional
+        How the text of the table is read.
+    """
+    text = (table or TextOptions()).of_output
+    source = open_source(path, text, repeated_names=True)
+    if isinstance(source, ParquetSource) or len(source.header) != 1:
+        return source
+    delimiter = delimiter_within(source.header[0])
+    if delimiter is None:
+        return source
+    source.close()
+    return open_source(path, replace(text, delimiter=delimiter), repeated_names=True)
+
+
 def _tell_of_title(source: CsvSource, options: TextOptions) -> None:
     """Say which lines were passed over, where nobody gave their number: they may be records."""
     above = source.blocks.lines_above
@@ -291,6 +318,7 @@ def packing_of(
     target: PathLike,
     kind: Kind | None = None,
     requested: Compression | None = None,
+    text: TextOptions | None = None,
 ) -> Compression | None:
     """The compression of an output: the requested one, or that of the target's name.
 
@@ -307,6 +335,8 @@ def packing_of(
         The kind of the output, from callers that can convert; that of the source by default.
     requested : 'gzip' or 'zstd', optional
         The requested compression.
+    text : TextOptions, optional
+        How a CSV is written that is made of another kind of file.
 
     Raises
     ------
@@ -318,7 +348,7 @@ def packing_of(
     if named is not None:
         # The suffix of the data stands before that of the compression: out.csv.gz.
         path = path.with_suffix("")
-    _refuse_other_suffix(source, target, kind, path.suffix.lower())
+    _refuse_other_suffix(source, target, kind, path.suffix.lower(), text)
     packing = requested or named
     if packing and (kind or source.kind) == "Parquet":
         raise InputError(
@@ -328,16 +358,23 @@ def packing_of(
 
 
 def _refuse_other_suffix(
-    source: Source, target: PathLike, kind: Kind | None, suffix: str
+    source: Source,
+    target: PathLike,
+    kind: Kind | None,
+    suffix: str,
+    text: TextOptions | None,
 ) -> None:
     """Raise InputError if the suffix of an output is that of another kind of file."""
     target_kind = kind or source.kind
-    if suffix == ".tsv" and isinstance(source, CsvSource) and target_kind == "CSV":
-        delimiter = source.options.delimiter
-        if delimiter != "\t":
+    if suffix == ".tsv" and target_kind == "CSV":
+        is_copy = isinstance(source, CsvSource)
+        written = source.options if is_copy else text or TextOptions()
+        like_input = ", as the input" if is_copy else ""
+        or_tabs = "" if is_copy else ", or ask for tabs (--delimiter tab)"
+        if written.delimiter != "\t":
             raise InputError(
-                f"{target}: the output has {quoted(delimiter)} between cells, as the input, and "
-                ".tsv says tabs; name it .csv"
+                f"{target}: the output has {quoted(written.delimiter)} between cells{like_input}, "
+                f"and .tsv says tabs; name it .csv{or_tabs}"
             )
     other = "parquet"
     if target_kind == "Parquet":

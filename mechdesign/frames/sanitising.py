@@ -384,9 +384,10 @@ def sanitise(
 
     What a frame holds beside its columns is left out, or treated like a column. A pandas index
     stays with ``keep_index=True``, and one with a name where all columns do (``keep="all"``); it is
-    examined as kept columns are, and a shuffled release has none. Otherwise rows are numbered anew.
-    ``attrs`` and the notes in an arrow schema are left out. Categories that no released record has
-    are left out; kept enumerations of lazy tables become text.
+    examined as kept columns are, and a shuffled release has none. Otherwise rows are numbered anew,
+    but for a ``RangeIndex``, as that of a slice, which stays. ``attrs`` and the notes in an arrow
+    schema are left out. Categories that no released record has are left out; kept enumerations of
+    lazy tables become text.
 
     Parameters
     ----------

@@ -141,6 +141,8 @@ class Job:
         self._people = people
         self.drawn: tuple[Drawn, ...] = ()
         self.keys: tuple[Key, ...] = ()
+        # The releases that were known when the draws were chosen.
+        self._chosen_by: set[str] = set()
         self._choice = DrawChoice(
             uses=uses,
             channel_files=files,
@@ -156,13 +158,13 @@ class Job:
         # The entry of a killed run that this job takes over in `enter`.
         self._continued: Entry | None = None
         with ledger.reading() as db:
-            entries = ledger.releases(db)
-        self._take_on(self._choice.draws(entries, content))
+            self._take_on(ledger.releases(db), content)
 
-    def _take_on(self, drawn: tuple[Drawn, ...]) -> None:
-        """Use these draws from here on."""
-        self.drawn = drawn
-        self.keys = tuple(self.ledger.key_of(draw) for draw in drawn)
+    def _take_on(self, entries: Sequence[Entry], content: Content | None) -> None:
+        """Choose the draws by these releases, and use them from here on."""
+        self.drawn = self._choice.draws(entries, content)
+        self.keys = tuple(self.ledger.key_of(draw) for draw in self.drawn)
+        self._chosen_by = {entry.id for entry in entries}
 
     def prepare(self, releases: Sequence[Release]) -> None:
         """Give the draws, one for each use, the symbols that identified records were released
@@ -273,9 +275,8 @@ class Job:
         """
         with self.ledger.reading() as db:
             entries = self.ledger.releases(db)
-            draws = self._draws_of_another_job(entries, content)
-            if draws is not None:
-                self._take_on(draws)
+            if self._has_other_draws(entries, content):
+                self._take_on(entries, content)
                 return None
             earlier = self._earlier(db, entries, content)
         earlier = self._with_nights(earlier)
@@ -284,17 +285,23 @@ class Job:
             return with_joint_budget(earlier, self.drawn, self._channels)
         return earlier
 
-    def _draws_of_another_job(
-        self, entries: Sequence[Entry], content: Content
-    ) -> tuple[Drawn, ...] | None:
-        """The draws that these records have in another job, which knows them by their content;
-        None if this job has the right ones.
+    def _has_other_draws(self, entries: Sequence[Entry], content: Content) -> bool:
+        """Whether these records have other draws than this job has chosen.
 
         A file with other bytes was a new job when it was opened, and turns out to hold records that
-        were released before: the same table in another packing, for example.
+        were released before: the same table in another packing, for example. Or another process has
+        made the fresh draw that was chosen, which is none any more.
         """
+        if self._choice.fresh_draw:
+            chosen = {(one.use.channel, one.job, one.draw) for one in self.drawn}
+            for entry in entries:
+                if entry.id in self._chosen_by:
+                    continue
+                for one in entry.drawn:
+                    if (one.use.channel, one.job, one.draw) in chosen:
+                        return True
         if self.identity:
-            return None
+            return False
         by_channel = {mine.use.channel: mine for mine in self.drawn}
         for entry in entries:
             if relation(entry, by_channel) is not Relation.FOREIGN:
@@ -302,9 +309,8 @@ class Job:
             if self._choice.is_of_data_set(entry, content):
                 # Of two jobs that know these records, one of them of an earlier version, the last
                 # one counts, which may be this one.
-                draws = self._choice.draws(entries, content)
-                return None if draws == self.drawn else draws
-        return None
+                return self._choice.draws(entries, content) != self.drawn
+        return False
 
     def _earlier(
         self, db: Connection, entries: Sequence[Entry], content: Content
@@ -490,7 +496,7 @@ class Job:
         """Refuse what `met`, `renewed` and the symbols of identified records forbid by now."""
         entries = self.ledger.releases(db)
         if content is not None:
-            if self._draws_of_another_job(entries, content) is not None:
+            if self._has_other_draws(entries, content):
                 raise StartAgain(RELEASED_MEANWHILE)
             self._earlier(db, entries, content)
         for records in identified:

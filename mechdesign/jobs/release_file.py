@@ -283,7 +283,7 @@ def _output_format(table: Source, target: PathLike, files: FileOptions) -> FileF
                 f"the format ({files.format!r}) must be csv or parquet (--format)"
             )
         kind = KINDS[files.format]
-    packing = packing_of(table, target, kind, files.compression)
+    packing = packing_of(table, target, kind, files.compression, files.text)
     if files.escape_formulas and kind != "CSV":
         raise InputError(
             f"{target}: a Parquet file has no formulas to escape (--escape-formulas)"

@@ -55,7 +55,7 @@ from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.integers import IntegerRows
 from mechdesign.core.wording import at_most, listed, quoted
-from mechdesign.formats.opening import all_rows, open_source
+from mechdesign.formats.opening import all_rows, open_beside
 from mechdesign.notions import LARGEST_BUDGET, MaxLift, check_least
 from mechdesign.tables.joint import Joint
 from solvers import Array
@@ -300,7 +300,7 @@ def read_gains(path: PathLike, joint: Joint) -> tuple[tuple[Fraction, ...], ...]
         If the file cannot be read, does not have the sensitive symbols of the table, or has a gain
         that is negative or no number.
     """
-    with open_source(path, None, repeated_names=True) as source:
+    with open_beside(path) as source:
         header = list(source.header[1:])
         rows = all_rows(source)
     with errors_naming(source.name):

@@ -490,7 +490,7 @@ def merge_proposals(
     """
     joint = design.channel.joint
     confidence = design.confidence
-    if joint is None or confidence is None:
+    if joint is None or confidence is None or design.was_interrupted:
         return NO_PROPOSALS
     if design.nmi >= LITTLE or not takes_proposals(design):
         return NO_PROPOSALS

@@ -400,8 +400,7 @@ class _Optima:
         design = design_requested(
             replace(self._request, notion=self._at(epsilon), time_limit=limit)
         )
-        if design.certificate.details.get("status") == "interrupted":
-            # A search takes Ctrl-C for itself; the whole of them has to end.
+        if design.was_interrupted:
             raise KeyboardInterrupt
         # Columns and prices of a neighbouring budget are a good start; listed vertices need none.
         start = None

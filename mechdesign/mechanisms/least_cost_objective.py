@@ -53,7 +53,7 @@ from mechdesign.core.files import PathLike
 from mechdesign.core.integers import LARGEST_INTEGER
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.csv_text import TextOptions
-from mechdesign.formats.opening import all_rows, open_source
+from mechdesign.formats.opening import all_rows, open_beside
 from mechdesign.mechanisms.queries import PURPOSES
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import numbers_of
@@ -150,7 +150,7 @@ def read_costs(
         raise InputError(
             f"--objective {quoted(path)} is neither a file nor one of {ALL_OBJECTIVES}"
         )
-    with open_source(path, text, repeated_names=True) as source:
+    with open_beside(path, text) as source:
         header = list(source.header[1:])
         rows = all_rows(source)
     first_column = [row[0] for row in rows]

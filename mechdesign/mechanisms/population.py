@@ -437,7 +437,8 @@ def confident(
     """
     messages = design.messages
     # A design of least cost may keep little because its restrictions ask for that.
-    if design.nmi < LITTLE and design.least is None:
+    is_little = design.nmi < LITTLE and design.least is None
+    if is_little and not design.was_interrupted:
         end = time.process_time() + ESTIMATE_SECONDS
         if time_limit is not None:
             end = min(end, started + time_limit)

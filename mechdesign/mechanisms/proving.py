@@ -116,8 +116,6 @@ OWN_FUNCTIONS = (
     "keeps no proof of it"
 )
 
-BESIDE_GIVEN = "no proof is kept of a set of populations beside given columns"
-
 NOT_REACHED = "the proof in the file does not reach it"
 
 NOT_OF_THIS_KIND = "the proof in the file is of another bound"
@@ -425,8 +423,6 @@ def _why_without(channel: Channel) -> str:
         objective.name == "convex" or objective.constraints > 0
     ):
         return OWN_FUNCTIONS
-    if channel.given and channel.record.confidence is not None:
-        return BESIDE_GIVEN
     if len(channel.useful) > MOST_SYMBOLS:
         return f"{NO_PROOF}: it has more than {MOST_SYMBOLS:,} symbols"
     return NO_PROOF
@@ -606,8 +602,8 @@ class ProvenAgain:
         """The strata of the given columns, each of which has symbols and posteriors of its own."""
         channel, joint = self.channel, self.joint
         notion = channel.record.promise(channel.sensitive)
-        if notion is None or channel.record.confidence is not None:
-            raise InputError(BESIDE_GIVEN)
+        if notion is None:
+            raise InputError(NO_PROOF)
         promise = channel.record.promise_kind
         for members, table in strata_tables(channel.given, joint):
             rules: Rules | None = None
@@ -864,7 +860,11 @@ class ProvenAgain:
     def _check_own(self, name: str, computed: float) -> None:
         """Refuse a proof of another objective, by which the channel itself has another figure."""
         stated = float((self.channel.record.utility or {}).get(name, math.nan))
-        if not abs(stated - computed) <= SLACK * max(1.0, abs(stated)):
+        # What cannot be estimated has an infinite variance, which equals itself alone.
+        is_own = stated == computed
+        if math.isfinite(stated) and not is_own:
+            is_own = abs(stated - computed) <= SLACK * max(1.0, abs(stated))
+        if not is_own:
             raise InputError(
                 f"the proof is of another objective, by which {name} is {computed:.12g}"
             )

@@ -29,7 +29,7 @@ from mechdesign.core.errors import InputError, errors_naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.wording import listed, quoted
 from mechdesign.formats.csv_text import TextOptions
-from mechdesign.formats.opening import all_rows, open_source
+from mechdesign.formats.opening import all_rows, open_beside
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import numbers_of
 from solvers import Array
@@ -190,7 +190,7 @@ def _names_and_matrix(
 ) -> tuple[list[str], Array]:
     """The names of the queries in a file, and a row of coefficients of all symbols for each."""
     # Names may repeat here, so that the message below speaks of symbols and not of columns.
-    with open_source(path, text, repeated_names=True) as source:
+    with open_beside(path, text) as source:
         header = list(source.header)
         rows = all_rows(source)
     with errors_naming(source.name):
@@ -226,5 +226,5 @@ def is_queries_file(path: PathLike, text: TextOptions | None = None) -> bool:
     """Whether a file holds queries and no matrix of costs: its first column is called `query`."""
     if not os.path.exists(path):
         return False
-    with open_source(path, text, repeated_names=True) as source:
+    with open_beside(path, text) as source:
         return bool(source.header) and source.header[0] == QUERY_COLUMN

@@ -36,7 +36,7 @@ from mechdesign.mechanisms.rounding import Rounded
 from mechdesign.notions import Notion, to_record
 from mechdesign.tables.confidence import ConfidenceSet
 from mechdesign.tables.joint import Joint
-from solvers import Envelope
+from solvers import Envelope, EnvelopeStatus
 
 
 class Rivals(NamedTuple):
@@ -295,6 +295,11 @@ class Design(Displayed):
         return given_achieved(channel.joint, channel.given)
 
     @property
+    def was_interrupted(self) -> bool:
+        """Whether Ctrl-C ended the search, which takes it for itself: what follows ends, too."""
+        return self.certificate.details.get("status") == EnvelopeStatus.INTERRUPTED
+
+    @property
     def outputs(self) -> int:
         """Number of output symbols."""
         return len(self.channel.outputs)
@@ -334,6 +339,8 @@ class Design(Displayed):
 
         None where outputs are labels; `law_absent` says so in words.
         """
+        if self.channel.releases_labels:
+            return None
         return channel_law(self.channel, self.channel.joint)
 
     @property

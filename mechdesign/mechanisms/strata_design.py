@@ -153,7 +153,7 @@ def by_strata(
     kept = replace(result.channel.record, promise_kind=request.promise)
     result = replace(result, channel=result.channel.with_record(kept))
     proof = _proof(request, parts, len(joint.useful))
-    if proof is not None and request.confidence is None:
+    if proof is not None:
         result = replace(result, channel=result.channel.with_proof(proof))
     if request.task is not None:
         return with_purpose(result, _task_utility(request, parts))

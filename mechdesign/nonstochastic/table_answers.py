@@ -33,12 +33,12 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.core.errors import FileError, InputError
+from mechdesign.core.errors import FileError, InputError, errors_naming
 from mechdesign.core.files import PathLike
 from mechdesign.core.progress import Progress
 from mechdesign.core.wording import quoted
 from mechdesign.formats.cells import Encoded
-from mechdesign.formats.column_names import require_column
+from mechdesign.formats.column_names import require_columns
 from mechdesign.formats.digests import RecordCensus
 from mechdesign.formats.opening import Batch
 from mechdesign.formats.parquet import ParquetBatch
@@ -111,7 +111,6 @@ class Answering:
         self.answers_each: int | None = None
         self._progress = progress
         self._ledger = ledger
-        require_column(self.column, table.header)
 
     @property
     def _ordered(self) -> bool:
@@ -129,8 +128,8 @@ class Answering:
         names = [self.column, *self.mechanism.group_by]
         if individual:
             names.append(individual)
-        for name in names[1:]:
-            require_column(name, self.table.header)
+        with errors_naming(self.table.name):
+            require_columns(names, self.table.header)
         stored: str | None = None
         if self.table.kind == "Parquet" and self.mechanism.query != "count":
             stored = self.column
@@ -417,8 +416,7 @@ class _Table:
         else:
             # The numbers may be those of the column that names the groups or the individual.
             columns = list(dict.fromkeys(names))
-        for name in columns:
-            require_column(name, self.header)
+        require_columns(columns, self.header)
         if is_dask:
             frame = frame[columns].compute()
         whole: Any = nw.from_native(frame)

@@ -126,8 +126,6 @@ def opening_texts(judgement: Judgement) -> list[str]:
             f"{percent(empty)} of the records have an empty cell in {secrets}, which counts as one "
             "value here; to judge without them, leave them out of both files."
         )
-    if judgement.secret_released:
-        texts.append(f"The released file has {secrets} itself.")
     if judgement.unjudged:
         texts.append(
             "Not looked at, since the original lacks them or they name records: "
@@ -176,11 +174,24 @@ def short_texts(judgement: Judgement) -> list[str]:
     texts += [f"Risks may be understated: {notice}." for notice in judgement.alike]
     return [
         *texts,
+        *_read_texts(judgement),
         _own_row_text(judgement),
         *_singled_texts(judgement),
         *_group_texts(judgement),
         *_reader_texts(judgement),
     ]
+
+
+def _read_texts(judgement: Judgement) -> list[str]:
+    """What is read of a secret that stands in the released file, where no attack is needed."""
+    if not judgement.secret_released:
+        return []
+    secrets = ", ".join(map(label, judgement.sensitive))
+    text = f"The released file has {secrets} itself: whoever finds a person's row reads it there"
+    for figure in judgement.part("own_row").figures:
+        if figure.key == "beside" and figure.released is not None:
+            text += f", and it is true of {_spoken(figure.released)} of the people"
+    return [f"{text}. The next figure is that of an attack which does not read it."]
 
 
 def _own_row_text(judgement: Judgement) -> str:
@@ -340,6 +351,7 @@ def _cards(judgement: Judgement) -> tuple[tuple[str, str], ...]:
         for figure in part.figures:
             wanted = (part.key, figure.key)
             if figure.key.startswith("other_data_surest_5") or wanted in (
+                ("own_row", "beside"),
                 ("analysts", "pair_variation"),
                 ("analysts", "regression_rms"),
             ):

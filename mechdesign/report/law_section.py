@@ -80,7 +80,7 @@ def channel_law_lines(channel: Channel, joint: Joint | None) -> list[str]:
     stated = _stated_law_lines(channel)
     if stated:
         return stated
-    law = channel_law(channel, joint)
+    law = None if channel.releases_labels else channel_law(channel, joint)
     if law is not None:
         has_counts = channel.has_counts if joint is None else joint.is_counts
         is_near = law.kept or law.total_variation <= NEARLY_KEPT

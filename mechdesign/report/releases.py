@@ -247,6 +247,14 @@ def column_frequencies_record(frequencies: ColumnFrequencies) -> dict[str, Any]:
     }
 
 
+NOT_OF_PARTS = (
+    "That is right for the records of the channel's own table, all or a random part of them, and "
+    "wrong for records that were picked by what they hold, such as those of one group: take groups "
+    "from the whole file (--of A,B, or --mean with --by)."
+)
+"""What a release that moves the frequencies says of a file that may be a part of it."""
+
+
 def law_estimate_note(*, target: str, fixed: bool, kept: bool) -> str:
     """What the shares of released rows rest on."""
     if not kept:
@@ -275,6 +283,8 @@ def law_estimate_note(*, target: str, fixed: bool, kept: bool) -> str:
             "The errors include those of the draws. They hold for records of the channel's own "
             "table alone."
         )
+        if not kept:
+            counts = f"{NOT_OF_PARTS} The errors include those of the draws."
     text = f"{text} {counts}"
     return wording.paragraph(text, "")
 
@@ -393,6 +403,8 @@ def statistics_note(*, fixed: bool, kept: bool) -> str:
         return wording.paragraph(
             f"{text} Its counts were fixed, so the draws add no error.", ""
         )
+    if not kept:
+        text = f"{text} {NOT_OF_PARTS}"
     return wording.paragraph(
         f"{text} What stands under 'from draws' is the part of the standard error that other "
         "programs do not see. It holds for records of the channel's own table alone.",

@@ -43,7 +43,7 @@ from mechdesign.core.arguments import fraction_of, repeated
 from mechdesign.core.balls import SCALE, RowOfCounts, ends_of_rows, lower_end
 from mechdesign.core.errors import FileError, InputError, require_type
 from mechdesign.core.wording import listed, percent_of, quoted
-from mechdesign.formats.opening import all_rows, open_source
+from mechdesign.formats.opening import all_rows, open_beside, open_source
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.records import Records
 from mechdesign.tables.uncovered_values import uncovered_sentence
@@ -414,7 +414,7 @@ def check_counts(joint: Joint | Records) -> None:
     """Refuse a table that does not count records."""
     if not joint.is_counts:
         raise InputError(
-            "confidence needs counts of records: probabilities do not say how many records they "
+            "--confidence needs counts of records: probabilities do not say how many records they "
             "come from, and weighted records are not a sample of independent ones"
         )
 
@@ -590,7 +590,9 @@ def read_shares(path: str) -> dict[str, str]:
 
 def _rows(path: str, header: Sequence[str]) -> list[list[str]]:
     """The rows of a file that must have this header."""
-    with open_source(path) as source:
+    # A list of one column has no delimiter, and a name may hold any.
+    opened = open_source(path) if len(header) == 1 else open_beside(path)
+    with opened as source:
         if list(source.header) != list(header):
             raise FileError(
                 path, f"{path} must begin with the header {','.join(header)}"

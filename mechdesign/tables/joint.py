@@ -196,8 +196,8 @@ class Joint(Displayed):
         """The same table, every sensitive column protected for itself."""
         if self.is_of_itself:
             raise InputError(
-                "protect_each is for sensitive columns beside the released one: leave it out where "
-                "the released columns themselves are protected"
+                "--protect-each is for sensitive columns beside the released one: leave it out "
+                "where the released columns themselves are protected"
             )
         return replace(self, sensitive=replace(self.sensitive, protects_columns=True))
 

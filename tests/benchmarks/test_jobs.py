@@ -23,6 +23,7 @@ def test_a_design_in_a_process_of_its_own():
     assert run["memory"] >= run["before"] > 10.0
 
 
+@pytest.mark.slow
 def test_both_enumerations_find_the_same_number():
     ours, peer = (
         isolated("enumeration", n=6, m=3, epsilon=1.0, peer=peer)

@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from pathlib import Path
@@ -59,34 +58,20 @@ def ok(ended: Ended) -> Ended:
 
 
 @pytest.fixture(scope="module")
-def memory() -> Path:
-    """A folder in memory, where there is one: what a killed process wrote stays, so a disk adds nothing but waiting."""
-    where = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    with tempfile.TemporaryDirectory(dir=where) as folder:
-        yield Path(folder)
-
-
-@pytest.fixture
-def place(memory) -> Path:
-    """An empty folder for one test."""
-    with tempfile.TemporaryDirectory(dir=memory) as folder:
-        yield Path(folder)
-
-
-@pytest.fixture(scope="module")
-def begun(nursery, memory) -> Path:
+def begun(nursery, tmp_path_factory) -> Path:
     """A folder whose job has released ref.csv, which all further runs of the job must equal."""
-    folder = write_folder(memory / "begun", ROWS)
+    folder = write_folder(tmp_path_factory.mktemp("jobs") / "begun", ROWS)
     ok(nursery.run(folder, *APPLY, "in.csv", "ref.csv"))
     assert_release(folder / "in.csv", folder / "ref.csv")
     return folder
 
 
 @pytest.fixture(scope="module")
-def small(nursery, memory) -> tuple[Path, Path]:
+def small(nursery, tmp_path_factory) -> tuple[Path, Path]:
     """Two small folders: without a job, and with one that has released ref.csv."""
-    bare = write_folder(memory / "bare", FEW_ROWS)
-    folder = copy_folder(bare, memory / "small")
+    jobs = tmp_path_factory.mktemp("jobs")
+    bare = write_folder(jobs / "bare", FEW_ROWS)
+    folder = copy_folder(bare, jobs / "small")
     ok(nursery.run(folder, *APPLY, "in.csv", "ref.csv"))
     return bare, folder
 
@@ -135,14 +120,14 @@ def assert_resumed(
 
 
 def kills(
-    nursery: Nursery, begun: Path, place: Path, times: int, seed: int
+    nursery: Nursery, begun: Path, tmp_path: Path, times: int, seed: int
 ) -> Counter[str]:
     """Kill runs at random moments: a quarter of the times of all, else of those from the first byte of output on."""
-    usual = ok(nursery.run(link_folder(begun, place / "usual"), *COMMAND)).seconds
+    usual = ok(nursery.run(link_folder(begun, tmp_path / "usual"), *COMMAND)).seconds
     draw = random.Random(seed)
     phases: Counter[str] = Counter()
     for i in range(20 * times):
-        folder = link_folder(begun, place / str(i))
+        folder = link_folder(begun, tmp_path / str(i))
         request = {"after": draw.uniform(0, usual)}
         if i % 4:
             request = {
@@ -163,14 +148,14 @@ def kills(
     return phases
 
 
-def test_kills_at_random_moments(nursery, begun, place):
+def test_kills_at_random_moments(nursery, begun, tmp_path):
     """A few; two hundred are a slow test."""
-    assert kills(nursery, begun, place, 3, seed=7).total() == 3
+    assert kills(nursery, begun, tmp_path, 3, seed=7).total() == 3
 
 
 @pytest.mark.slow
-def test_two_hundred_kills_at_random_moments(nursery, begun, place):
-    phases = kills(nursery, begun, place, 200, seed=8)
+def test_two_hundred_kills_at_random_moments(nursery, begun, tmp_path):
+    phases = kills(nursery, begun, tmp_path, 200, seed=8)
     print(
         "\n200 kills, 200 correct results after resuming; when they were killed:",
         dict(phases),
@@ -181,11 +166,11 @@ def test_two_hundred_kills_at_random_moments(nursery, begun, place):
 
 
 @pytest.mark.parametrize("compressed", ["in.parquet", "in.csv.gz"])
-def test_kills_while_other_kinds_of_files_are_written(nursery, place, compressed):
+def test_kills_while_other_kinds_of_files_are_written(nursery, tmp_path, compressed):
     import pyarrow.csv
     import pyarrow.parquet
 
-    start = write_folder(place / "start", MEDIUM_ROWS)
+    start = write_folder(tmp_path / "start", MEDIUM_ROWS)
     if compressed == "in.parquet":
         pyarrow.parquet.write_table(
             pyarrow.csv.read_csv(start / "in.csv"), start / compressed
@@ -198,7 +183,7 @@ def test_kills_while_other_kinds_of_files_are_written(nursery, place, compressed
     if target == "out.csv.gz":
         assert_release(start / "in.csv", start / reference)
     for i, share in enumerate((0, 0.1, 0.3)):
-        folder = link_folder(start, place / str(i))
+        folder = link_folder(start, tmp_path / str(i))
         request = {"after": share * usual, "when": str(folder / f".{target}.part")}
         assert nursery.run(
             folder, *APPLY, compressed, target, signal=signal.SIGKILL, **request
@@ -211,9 +196,9 @@ def test_kills_while_other_kinds_of_files_are_written(nursery, place, compressed
         assert leftovers(folder) == []
 
 
-def test_nothing_is_left_of_standard_input(nursery, begun, place):
+def test_nothing_is_left_of_standard_input(nursery, begun, tmp_path):
     """The copy of it has no name, so kill -9 leaves no raw data behind."""
-    folder = link_folder(begun, place / "folder")
+    folder = link_folder(begun, tmp_path / "folder")
     usual, command = set(folder.iterdir()), (*APPLY, "-", "out.csv")
     request = {
         "stdin": str(folder / "in.csv"),
@@ -248,16 +233,16 @@ def drawn_by_hand(folder: Path, identity: str | None) -> list[str]:
 @every
 @pytest.mark.parametrize("identity", [None, "id"])
 def test_kills_right_before_every_change_of_a_file(
-    nursery, small, place, identity, every
+    nursery, small, tmp_path, identity, every
 ):
     """The first run of a job: folder, ledger, key, temporary files, names."""
     bare, _ = small
     command = COMMAND if identity is None else (*COMMAND, "--identity", identity)
-    calls = ok(nursery.run(link_folder(bare, place / "usual"), *command)).calls
+    calls = ok(nursery.run(link_folder(bare, tmp_path / "usual"), *command)).calls
     assert calls > 30
     phases: Counter[str] = Counter()
     for call in range(calls, 0, -every):
-        folder = link_folder(bare, place / str(call))
+        folder = link_folder(bare, tmp_path / str(call))
         assert nursery.run(folder, *command, crash_at=call).status == KILLED
         phases[phase(folder)] += 1
         assert_whole_after_kill(folder)
@@ -275,16 +260,18 @@ def test_kills_right_before_every_change_of_a_file(
 
 
 @every
-def test_kills_right_before_every_change_of_a_fresh_draw(nursery, small, place, every):
+def test_kills_right_before_every_change_of_a_fresh_draw(
+    nursery, small, tmp_path, every
+):
     """Killed or not, one --fresh-draw is one further draw."""
     _, begun = small
     command = (*COMMAND, "--fresh-draw")
-    usual = link_folder(begun, place / "usual")
+    usual = link_folder(begun, tmp_path / "usual")
     calls = ok(nursery.run(usual, *command)).calls
     expected = (usual / "out.csv").read_bytes()
     assert expected != (begun / "ref.csv").read_bytes()
     for call in range(calls, 0, -every):
-        folder = link_folder(begun, place / str(call))
+        folder = link_folder(begun, tmp_path / str(call))
         assert nursery.run(folder, *command, crash_at=call).status == KILLED
         if any(
             run.drawn[0].draw == 1 and run.state == "done" for run in entries(folder)
@@ -298,16 +285,16 @@ def test_kills_right_before_every_change_of_a_fresh_draw(nursery, small, place, 
 
 
 @every
-def test_kills_of_a_run_that_replaces_a_file(nursery, small, place, every):
+def test_kills_of_a_run_that_replaces_a_file(nursery, small, tmp_path, every):
     """With --force the old file stays until the new one takes its place."""
     _, begun = small
-    begun = link_folder(begun, place / "old")
+    begun = link_folder(begun, tmp_path / "old")
     (begun / "out.csv").write_text("old")
     command = (*COMMAND, "--force")
-    calls = ok(nursery.run(link_folder(begun, place / "usual"), *command)).calls
+    calls = ok(nursery.run(link_folder(begun, tmp_path / "usual"), *command)).calls
     seen = set()
     for call in range(calls, 0, -every):
-        folder = link_folder(begun, place / str(call))
+        folder = link_folder(begun, tmp_path / str(call))
         assert nursery.run(folder, *command, crash_at=call).status == KILLED
         seen.add((folder / "out.csv").read_bytes())
         ok(nursery.run(folder, *command))
@@ -324,11 +311,11 @@ def test_kills_of_a_run_that_replaces_a_file(nursery, small, place, every):
         (signal.SIGINT, "interrupted; nothing was written"),
     ],
 )
-def test_signals_that_ask(nursery, begun, place, signum, message):
+def test_signals_that_ask(nursery, begun, tmp_path, signum, message):
     """The process clears everything away, says so, and the job is as it was."""
     asked = 0
     for i, after in enumerate((0, 0.003, 0.01)):
-        folder = link_folder(begun, place / str(i))
+        folder = link_folder(begun, tmp_path / str(i))
         request = {"after": after, "when": str(folder / ".out.csv.part")}
         ended = nursery.run(folder, *COMMAND, signal=signum, **request)
         assert leftovers(folder) == []
@@ -363,11 +350,9 @@ for told in map(str.strip, sys.stdin):
 """For each file that it is told, a process that enters releases until it is killed."""
 
 
-def test_kills_in_the_middle_of_changes_of_the_ledger(memory):
+def test_kills_in_the_middle_of_changes_of_the_ledger(tmp_path):
     """Every release that was entered before the kill is there, and none by halves."""
-    folder = memory / "commits"
-    folder.mkdir()
-    ledger, told = folder / "ledger.db", folder / "told"
+    ledger, told = tmp_path / "ledger.db", tmp_path / "told"
     draw = random.Random(9)
     with subprocess.Popen(
         [sys.executable, "-c", ENTERING, ledger],

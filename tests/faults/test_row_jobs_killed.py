@@ -6,7 +6,6 @@ import random
 import shutil
 import signal
 import sys
-import tempfile
 from collections import Counter
 from pathlib import Path
 
@@ -109,12 +108,6 @@ def folders(tmp_path_factory, channel) -> dict[str, Path]:
     return found
 
 
-@pytest.fixture
-def place():
-    with tempfile.TemporaryDirectory() as folder:
-        yield Path(folder)
-
-
 def ok(ended):
     assert ended.status == 0, ended.err
     return ended
@@ -144,14 +137,14 @@ def assert_release(folder: Path, channel: md.Channel, identified: bool) -> None:
 @every
 @pytest.mark.parametrize("identified", [False, True])
 def test_kills_right_before_every_change_of_a_file(
-    nursery, folders, place, channel, identified, every
+    nursery, folders, tmp_path, channel, identified, every
 ):
     """The first run of a job: folder, ledger, key, temporary files, names."""
     command = (*APPLY, "--identity", "id") if identified else APPLY
-    calls = ok(nursery.run(link_folder(folders["small"], place / "usual"), *command))
+    calls = ok(nursery.run(link_folder(folders["small"], tmp_path / "usual"), *command))
     assert calls.calls > 30
     for call in range(calls.calls, 0, -every):
-        folder = link_folder(folders["small"], place / str(call))
+        folder = link_folder(folders["small"], tmp_path / str(call))
         assert nursery.run(folder, *command, crash_at=call).status == KILLED
         if (folder / "out.csv").exists():
             assert_release(folder, channel, identified)
@@ -166,19 +159,19 @@ def test_kills_right_before_every_change_of_a_file(
 
 @every
 def test_kills_right_before_every_change_of_a_fresh_draw(
-    nursery, folders, place, channel, every
+    nursery, folders, tmp_path, channel, every
 ):
     """Killed or not, one --fresh-draw is one further draw of every level."""
-    begun = link_folder(folders["small"], place / "begun")
+    begun = link_folder(folders["small"], tmp_path / "begun")
     ok(nursery.run(begun, *APPLY))
     (begun / "out.csv").rename(begun / "ref.csv")
     command = (*APPLY, "--fresh-draw", "--force")
-    usual = link_folder(begun, place / "usual")
+    usual = link_folder(begun, tmp_path / "usual")
     calls = ok(nursery.run(usual, *command)).calls
     expected = (usual / "out.csv").read_bytes()
     assert expected != (begun / "ref.csv").read_bytes()
     for call in range(calls, 0, -every):
-        folder = link_folder(begun, place / str(call))
+        folder = link_folder(begun, tmp_path / str(call))
         assert nursery.run(folder, *command, crash_at=call).status == KILLED
         done = [
             entry
@@ -195,18 +188,18 @@ def test_kills_right_before_every_change_of_a_fresh_draw(
 
 @every
 def test_kills_right_before_every_change_of_a_nightly_job(
-    nursery, folders, place, channel, every
+    nursery, folders, tmp_path, channel, every
 ):
     """`run` with a file and a folder: the second run completes what is missing, byte for byte.
 
     At most one moment in five: each change of a file alone is tried above.
     """
     command = ("run", "job.toml")
-    usual = link_folder(folders["small"], place / "usual")
+    usual = link_folder(folders["small"], tmp_path / "usual")
     calls = ok(nursery.run(usual, *command)).calls
     assert calls > 60
     for call in range(calls, 0, -max(5, 2 * every)):
-        folder = link_folder(folders["small"], place / str(call))
+        folder = link_folder(folders["small"], tmp_path / str(call))
         assert nursery.run(folder, *command, crash_at=call).status == KILLED
         released = {
             path.relative_to(folder): path.read_bytes()
@@ -229,9 +222,9 @@ def test_kills_right_before_every_change_of_a_nightly_job(
 
 
 @pytest.mark.parametrize("times", [3, pytest.param(6, marks=pytest.mark.slow)])
-def test_kills_at_random_moments(nursery, folders, place, times):
+def test_kills_at_random_moments(nursery, folders, tmp_path, times):
     """Whatever has its final name is complete, and the same command gives the same bytes."""
-    begun = link_folder(folders["large"], place / "begun")
+    begun = link_folder(folders["large"], tmp_path / "begun")
     usual = ok(nursery.run(begun, *APPLY)).seconds
     (begun / "out.csv").rename(begun / "ref.csv")
     (begun / "out.csv.manifest.json").unlink()
@@ -239,7 +232,7 @@ def test_kills_at_random_moments(nursery, folders, place, times):
     draw = random.Random(11)
     phases: Counter[str] = Counter()
     for i in range(100):
-        folder = link_folder(begun, place / str(i))
+        folder = link_folder(begun, tmp_path / str(i))
         request = {"after": draw.uniform(0, usual)}
         if i % 2:
             part = str(folder / ".out.csv.part")

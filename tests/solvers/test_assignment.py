@@ -143,10 +143,10 @@ def _many(seed: int, cost: str, **options: object) -> Assignment:
 @pytest.mark.parametrize(
     ("way", "cost"),
     [
-        ("free", "truth"),
         ("keep", "distance"),
         ("floor", "truth"),
-        ("allowed", "truth"),
+        pytest.param("free", "truth", marks=pytest.mark.slow),
+        pytest.param("allowed", "truth", marks=pytest.mark.slow),
         # Costs and what a problem asks for have nothing to do with each other.
         pytest.param("free", "distance", marks=pytest.mark.slow),
         pytest.param("keep", "truth", marks=pytest.mark.slow),

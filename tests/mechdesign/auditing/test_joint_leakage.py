@@ -18,7 +18,7 @@ from mechdesign.channel.channel import Channel
 from mechdesign.core.balls import sum_above
 from tests.oracles.joint_leakage import every_tuple, extremes
 
-FEW = 500
+FEW = 150
 MANY = 3000
 
 
@@ -97,7 +97,7 @@ def test_limits_hold_where_not_everything_is_followed():
     """
     rng = np.random.default_rng(14)
     wider = exact = 0
-    for _ in range(120):
+    for _ in range(60):
         joint = md.Joint.from_counts(random_counts(rng, 3, 4) + 1)
         channels = [random_channel(rng, joint.useful, joint) for _ in range(4)]
         truth = md.compose(channels)
@@ -117,7 +117,7 @@ def test_limits_hold_where_not_everything_is_followed():
 def test_channels_of_different_columns():
     """P(s, x1, x2) gives the joint leakage of a channel of x1 and one of x2."""
     rng = np.random.default_rng(15)
-    for _ in range(200):
+    for _ in range(60):
         counts = random_counts(rng, 2, 6)
         labels = [(a, b) for a in "pq" for b in "uvw"]
         joint = md.Joint.from_counts(

@@ -167,6 +167,18 @@ def test_a_tab_can_be_typed(channel, folder, run):
         assert (folder / f"{k}.tsv").read_text().startswith("id\tjob\n1\t")
 
 
+def test_a_tsv_of_parquet_has_tabs(channel, people, run, refused):
+    pq.write_table(pyarrow.csv.read_csv(people / "in.csv"), people / "in.parquet")
+    command = ["apply", channel, "in.parquet", "out.tsv", "--format", "csv", *SEED]
+    message = refused(*command)
+    assert "the output has ',' between cells, and .tsv says tabs" in message
+    assert "ask for tabs (--delimiter tab)" in message
+    assert not (people / "out.tsv").exists()
+    options = ["--delimiter", "tab", "--keep", "id"]
+    assert run(*command, *options).code == 0
+    assert (people / "out.tsv").read_text().startswith("id\tjob\n1\t")
+
+
 def test_standard_input_and_output(ready, channel, people):
     command = [*ready.program, "apply", channel]
     data = (people / "in.csv").read_bytes()

@@ -212,7 +212,7 @@ def test_known_shares_come_from_a_file(
         ([], "symbol,share\nx,1\n", "--known-shares needs --confidence"),
         (
             ["--confidence", "0.9"],
-            "symbol;share\n",
+            "name,share\n",
             "must begin with the header symbol,share",
         ),
         (

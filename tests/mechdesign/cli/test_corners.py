@@ -76,8 +76,8 @@ def test_the_signature_of_design_names_columns_and_its_result():
     data, notion, *_ = signature.parameters.values()
     assert (data.name, notion.name, notion.default) == ("data", "notion", None)
     joint = md.Joint.from_counts([[5, 3, 2], [1, 4, 6]])
-    design = md.design(data=joint, notion=None, average={"mi": 0.01})
-    assert design.nmi == md.design(joint, average={"mi": 0.01}).nmi
+    design = md.design(data=joint, notion=None, average={"tv": 0.01})
+    assert design.nmi == md.design(joint, average={"tv": 0.01}).nmi
     with pytest.raises(md.InputError, match="design needs a notion"):
         md.design(joint, None)
 
@@ -215,7 +215,7 @@ def test_a_file_whose_name_is_no_text_is_refused(folder, run, refused):
         assert "is not UTF-8 text, so that no report or manifest can" in error, line
 
 
-def test_a_working_folder_that_was_removed(tmp_path):
+def test_a_working_folder_that_was_removed(tmp_path, ready):
     (tmp_path / "t.csv").write_text("s,u\na,x\nb,y\na,y\nb,x\n" * 20)
     gone = tmp_path / "gone"
     gone.mkdir()
@@ -227,9 +227,7 @@ def test_a_working_folder_that_was_removed(tmp_path):
         f"os.chdir({str(gone)!r}); os.rmdir({str(gone)!r}); "
         f"sys.exit(main({line.split()!r}))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False
-    )
+    done = ready.run(program, folder=tmp_path, environment=os.environ)
     assert done.returncode == 2
     assert done.stderr == (
         "mechdesign: error: the working folder was removed; go to another one, and start "

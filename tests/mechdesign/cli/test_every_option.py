@@ -31,6 +31,10 @@ SHAPES = {
 LIKE_ANOTHER = {"crossed": "column", "given": "rows"}
 """Shapes that go the way of another one for most options: they are tried with the slow tests."""
 
+QUICKLY = {"confident": ("--cells", "4")}
+"""What is typed beside options that do not say how a design is found: the choice of a number of cells takes longer than
+all the rest."""
+
 BUDGET = ("--epsilon", "0.8")
 
 
@@ -46,8 +50,10 @@ class Tried:
         budget=BUDGET,
         secret="secret",
         alone=(),
+        of_search=False,
         **of_shapes,
     ):
+        self.of_search = of_search
         self.alone = alone
         self.value = value
         self.of_shapes = of_shapes
@@ -106,7 +112,7 @@ TRIED = {
     "--column-weight": Tried("a=9"),
     "--smallest-group": Tried("30"),
     "--known": Tried("a", beside=("--smallest-group", "30"), alone=BOXES),
-    "--cells": Tried("3"),
+    "--cells": Tried("3", of_search=True),
     "--rare": Tried("300"),
     "--fill": Tried(None),
     "--slice-seed": Tried("2"),
@@ -137,12 +143,12 @@ TRIED = {
         "1:2", crossed="1, u:2, u", beside=("--objective", "truth"), alone=BOXES
     ),
     # How it is found.
-    "--mechanism": Tried("complete-merging"),
-    "--method": Tried("columns"),
-    "--enumerate": Tried("pycddlib"),
-    "--gap": Tried("0.5"),
-    "--time-limit": Tried("1e-9"),
-    "--no-fallback": Tried(None, beside=("--time-limit", "1e-9")),
+    "--mechanism": Tried("complete-merging", of_search=True),
+    "--method": Tried("columns", of_search=True),
+    "--enumerate": Tried("pycddlib", of_search=True),
+    "--gap": Tried("0.5", of_search=True),
+    "--time-limit": Tried("1e-9", of_search=True),
+    "--no-fallback": Tried(None, beside=("--time-limit", "1e-9"), of_search=True),
     "--allow-identifier": Tried(None, table="few.csv"),
     # What is written.
     "--output": Tried("other.json"),
@@ -264,6 +270,8 @@ def asked(shape: str, tried: Tried, option: str | None) -> tuple[str, ...]:
     words = ["design", tried.table, *tried.secret, *SHAPES[shape], *tried.budget]
     if shape not in tried.alone:
         words += tried.beside
+    if not tried.of_search:
+        words += QUICKLY.get(shape, ())
     if option is None:
         return tuple(words)
     value = tried.of_shapes.get(shape, tried.value)

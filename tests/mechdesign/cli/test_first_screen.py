@@ -244,7 +244,15 @@ def test_bins_that_need_a_budget_are_refused_without_one(wide, run):
 @pytest.mark.parametrize("options", [*advised()], ids=" ".join)
 def test_confidence_is_advised_where_it_is_built(options, folder, run):
     """The advice of the screen must not be refused."""
-    asked = ("design", "records.csv", *MICRO, *options, "--force", "--time-limit", "1")
+    asked = (
+        "design",
+        "records.csv",
+        *MICRO,
+        *options,
+        "--force",
+        "--time-limit",
+        "0.2",
+    )
     out = run(*asked).out
     if "--confidence 0.95 protects it" in out:
         again = run(*asked, "--confidence", "0.95")

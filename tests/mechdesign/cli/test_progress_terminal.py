@@ -56,7 +56,7 @@ class Session:
                 arguments,
                 folder=str(folder),
                 environment=environment,
-                files=[nothing.fileno(), output, theirs],
+                files=(nothing.fileno(), output, theirs),
             )
         os.close(theirs)
         os.close(output)
@@ -208,12 +208,11 @@ def test_no_bar_when_asked_for_none(ready, large, option):
         }
 
 
-def test_without_a_terminal_there_is_no_bar(large):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "FORCE_COLOR": "1"}
-    command = [sys.executable, "-c", IMPATIENT, "design", *LARGE, "--time-limit", "0.1"]
-    done = subprocess.run(
-        command, cwd=large, env=environment, capture_output=True, text=True, check=True
-    )
+def test_without_a_terminal_there_is_no_bar(large, ready):
+    environment = {**os.environ, "FORCE_COLOR": "1"}
+    command = ["design", *LARGE, "--time-limit", "0.1"]
+    done = ready.run(IMPATIENT, *command, folder=large, environment=environment)
+    assert done.returncode == 0
     assert done.stderr.startswith(
         "mechdesign: note: the search ended early (time limit reached"
     )

@@ -38,7 +38,15 @@ def given(*changes):
         (given(("--epsilon", "nan")), "must be a number of bits"),
         (given(("--epsilon", "two")), "must be a number of bits"),
         (given(("--epsilon", "1e9")), "must be at most"),
-        (given(("--column", "watt")), "watt"),
+        (given(("--column", "watt")), "meters.csv: there is no column 'watt'"),
+        (
+            given(("--query", "mean"), ("--group-by", "town")),
+            "meters.csv: there is no column 'town'",
+        ),
+        (
+            given(("--individual", "person")),
+            "meters.csv: there is no column 'person'",
+        ),
         (
             given(("--column", "house")),
             "line 2: the column 'house' holds no finite number there; write numbers as 1800.5",

@@ -198,7 +198,7 @@ def test_what_lies_outside_is_told_and_leaves_no_value(meters, run):
     assert not Path("p.csv").exists()
 
 
-@pytest.mark.parametrize("query", ["identity", "mean"])
+@pytest.mark.parametrize("query", ["identity", slow("mean")])
 def test_two_columns_of_one_individual_have_the_product_of_their_outputs(
     tmp_path, query
 ):

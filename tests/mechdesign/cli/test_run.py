@@ -19,6 +19,7 @@ from mechdesign.cli.job_file import job_model, line_of
 from mechdesign.cli.line import declared
 from mechdesign.jobs.ledger import Ledger
 from tests.mechdesign.cli.conftest import contents
+from tests.profiles import slow
 
 JOB = """\
 # The nightly release.
@@ -422,7 +423,7 @@ def stopped(job, count: int, signum: int) -> int:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="processes are forked and killed")
-@pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("signum", [signal.SIGKILL, slow(signal.SIGTERM)])
 def test_a_job_that_is_stopped_at_any_step_is_completed_by_the_next_run(
     job, run, signum
 ):

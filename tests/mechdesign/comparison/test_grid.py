@@ -184,7 +184,7 @@ def test_lam_is_a_half_unless_told_otherwise():
 def test_lams_without_a_notion_that_takes_one_are_refused():
     with pytest.raises(
         InputError,
-        match="lam splits a budget in two; ldp, lip takes it whole: drop lam",
+        match="lams splits a budget in two; ldp, lip takes it whole: drop lams",
     ):
         curves(("a",), ("ldp", "lip"), (1.0,), (0.5,))
 

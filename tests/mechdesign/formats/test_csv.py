@@ -13,7 +13,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.formats import csv_blocks
 from mechdesign.formats.arrow_arrays import KeptColumn, WrittenColumn
 from mechdesign.formats.compression import compression_named
-from mechdesign.formats.csv_blocks import BLOCK, Splitter, line_breaks, pieces_of
+from mechdesign.formats.csv_blocks import Splitter, line_breaks, pieces_of
 from mechdesign.formats.csv_text import TextOptions
 from mechdesign.formats.opening import open_source
 
@@ -390,16 +390,16 @@ def test_what_is_not_in_the_named_encoding(monkeypatch, encoding, data, line, bl
 # Its lines look like records, which is noted.
 @pytest.mark.filterwarnings("ignore::mechdesign.core.errors.Notice")
 def test_a_cell_longer_than_a_block_and_one_that_never_ends(monkeypatch):
-    long = b'"' + b"x,\n" * (BLOCK // 2) + b'"'
+    monkeypatch.setattr(csv_blocks, "BLOCK", 1 << 16)
+    monkeypatch.setattr(csv_blocks, "LONGEST", 1 << 18)
+    long = b'"' + b"x,\n" * (1 << 15) + b'"'
     data = b"a,b\n1," + long + b"\n2,y\n"
     assert unchanged(data) == data
     assert [len(text) for text in columns(data)["b"]] == [len(long) - 2, 1]
-    monkeypatch.setattr(csv_blocks, "BLOCK", 1 << 20)
-    monkeypatch.setattr(csv_blocks, "LONGEST", 1 << 21)
-    endless = b'a,b\n1,2\n3,"' + b"x,\n" * (1 << 20)
+    endless = b'a,b\n1,2\n3,"' + b"x,\n" * (1 << 17)
     with pytest.raises(
         InputError,
-        match=r"line 3: a record of more than 2,097,152 bytes; is a quote never closed\?",
+        match=r"line 3: a record of more than 262,144 bytes; is a quote never closed\?",
     ):
         unchanged(endless)
 

@@ -577,8 +577,17 @@ def test_decimal_commas_do_not_hide_the_delimiter(tmp_path, capfd, command):
     assert "title" not in said
 
 
-@pytest.mark.parametrize("header", ["id,job,town,,", "id,job,town"])
-def test_a_header_without_its_last_names_is_no_title(header):
+@pytest.mark.parametrize(
+    "header",
+    [
+        "id,job,town,,",
+        "id,job,town",
+        "id,job,town,sex",
+        "id,job,town,sex,",
+        "id,,town,sex,age",
+    ],
+)
+def test_a_header_that_lacks_names_is_no_title(header):
     """Who followed the advice to skip it took the first person for the header."""
     text = header + "\n" + "p1,clerk,north,1,0\n" * 9
     assert lines_above_header(text.encode(), ",", '"') == 0

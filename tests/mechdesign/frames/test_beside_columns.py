@@ -83,6 +83,13 @@ def test_rows_get_new_labels(channel, labels):
     assert released.index.equals(pd.RangeIndex(300))
 
 
+def test_the_range_of_a_slice_stays(channel):
+    """So a released slice goes back into its frame, and a partition goes on from the one before."""
+    frame = people(300)[100:200]
+    released = sanitise(frame, channel, key=KEY, row_numbers="n")
+    assert released.index.equals(pd.RangeIndex(100, 200))
+
+
 def test_labels_of_rows_stay_where_they_are_asked_for(channel):
     """By them frames are aligned, as the parts of a train-test split."""
     frame = people(300).sample(frac=0.5, random_state=1)

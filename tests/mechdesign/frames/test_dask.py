@@ -23,6 +23,7 @@ from tests.cases.released_records import (
     pay_mechanism,
     people,
 )
+from tests.profiles import slow
 
 dask = pytest.importorskip("dask", reason="dask is not installed")
 dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
@@ -44,7 +45,7 @@ def in_one_thread():
 @pytest.mark.parametrize(
     "identity", IDENTITIES, ids=lambda identity: "-".join(identity) or "place"
 )
-@pytest.mark.parametrize("partitions", [pytest.param(1, marks=pytest.mark.slow), 2, 7])
+@pytest.mark.parametrize("partitions", [slow(1), slow(2), 7])
 def test_the_draws_are_those_of_one_machine(channel, identity, partitions):
     frame = people(200)
     expected = sanitise(frame, channel, key=KEY, **identity)
@@ -161,7 +162,7 @@ def with_exchanged_symbols(part):
     return part.assign(job=np.random.default_rng().permutation(part["job"]))
 
 
-@pytest.mark.parametrize("keep_order", [False, True])
+@pytest.mark.parametrize("keep_order", [slow(False), True])
 def test_a_random_function_is_refused_by_what_it_does(channel, keep_order):
     """Both releases of the same key would have drawn the records twice."""
     source = dd.from_pandas(people(400), npartitions=2)
@@ -269,11 +270,11 @@ def test_partitions_that_tell_of_the_sensitive_column_are_refused(adult):
 
 def test_what_gives_the_column_away_in_no_partition_alone_is_an_error(channel):
     source = dd.from_pandas(
-        people(300).assign(work=lambda all: all["job"]), npartitions=30
+        people(120).assign(work=lambda all: all["job"]), npartitions=12
     )
     with pytest.raises(InputError, match=r"^the column 'work' stands for the useful"):
         sanitise(source, channel, key=KEY, keep="all")
-    assert len(sanitise(source, channel, key=KEY, keep="work").compute()) == 300
+    assert len(sanitise(source, channel, key=KEY, keep="work").compute()) == 120
 
 
 def test_unknown_symbols_that_crowd_in_a_partition_are_seen(channel):

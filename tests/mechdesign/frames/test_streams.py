@@ -76,10 +76,10 @@ def test_the_draws_are_those_of_one_machine(lazy, channel, identity):
 
 def test_many_batches_are_numbered_through(channel, tmp_path):
     """Files of several row groups, read by several threads, and written from the lazy result."""
-    size = 40_000
+    size = 10_000
     frame = people(size)
     source, target = tmp_path / "in.parquet", tmp_path / "out.parquet"
-    pq.write_table(arrow(frame), source, row_group_size=2_000)
+    pq.write_table(arrow(frame), source, row_group_size=500)
     sanitise_file(channel, source, target, insecure_seed=3, keep="all")
     by_file = pq.read_table(target)
     connection = duckdb.connect(config={"threads": 3})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -41,16 +40,12 @@ def write(path: Path, begin: int, end: int) -> None:
 
 
 @pytest.fixture
-def place(monkeypatch):
-    """A folder in memory, where there is one: a disk adds nothing but waiting."""
-    with tempfile.TemporaryDirectory(
-        dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    ) as folder:
-        monkeypatch.chdir(folder)
-        for name, rows in FILES.items():
-            write(Path(folder, "in", name), *rows)
-        yield Path(folder)
-        monkeypatch.undo()
+def place(tmp_path, monkeypatch):
+    """The working folder, with the files in `in`."""
+    monkeypatch.chdir(tmp_path)
+    for name, rows in FILES.items():
+        write(tmp_path / "in" / name, *rows)
+    return tmp_path
 
 
 def release(source="in", target="out", **how):

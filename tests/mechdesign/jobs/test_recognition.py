@@ -53,11 +53,17 @@ def write_csv(records: pa.Table, writer: str, path) -> None:
         duckdb.from_arrow(records).to_csv(str(path), header=True)
 
 
-@pytest.mark.parametrize("writer", ["pandas", "pyarrow", "polars", "duckdb"])
-@pytest.mark.parametrize(
-    "kind",
-    ["float32", "midnight", "date", "zoned midnight", "zoned", "Berlin", "ns"],
-)
+def written():
+    """Every other pair of a kind and a writer; the others are for the slow tests."""
+    writers = ("pandas", "pyarrow", "polars", "duckdb")
+    kinds = ("float32", "midnight", "date", "zoned midnight", "zoned", "Berlin", "ns")
+    for a, kind in enumerate(kinds):
+        for b, writer in enumerate(writers):
+            marks = [pytest.mark.slow] if (a + b) % 2 else []
+            yield pytest.param(kind, writer, marks=marks)
+
+
+@pytest.mark.parametrize(("kind", "writer"), [*written()])
 def test_a_table_is_known_again_as_the_csv_of_every_writer(tmp_path, kind, writer):
     if kind == "ns" and writer == "duckdb":
         pytest.skip("DuckDB has no text of nanoseconds without a cut")

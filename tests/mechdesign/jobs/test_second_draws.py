@@ -14,7 +14,7 @@ import pytest
 
 from mechdesign.auditing.joint_leakage import compose
 from mechdesign.channel.channel import Channel
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, StartAgain
 from mechdesign.core.wording import at_most
 from mechdesign.formats.csv_text import TextOptions
 from mechdesign.jobs import file_run as run
@@ -390,6 +390,47 @@ def test_another_job_that_finishes_meanwhile_is_seen(folder, monkeypatch, other)
         release("one.csv")
     assert not (folder / "one.csv").exists()
     assert len(entries()) == 1
+
+
+@pytest.mark.parametrize("identity", [None, "id"])
+@pytest.mark.parametrize("times", [1, 2])
+def test_fresh_draws_at_once_are_different_ones(folder, monkeypatch, identity, times):
+    """Several processes chose the same number: equal files, which the ledger counted as draws."""
+    fresh = {"fresh_draw": True, "identity": identity}
+    release("first.csv", identity=identity)
+    names = iter(["two.csv", "three.csv"][:times])
+
+    def meanwhile(*arguments, **more):
+        name = next(names, None)
+        if name is not None:
+            monkeypatch.setattr(run, "write_release", write_release)
+            release(name, **fresh)
+            monkeypatch.setattr(run, "write_release", meanwhile)
+        return write_release(*arguments, **more)
+
+    monkeypatch.setattr(run, "write_release", meanwhile)
+    release("one.csv", **fresh)
+    draws = [entry.drawn[0].draw for entry in entries()]
+    assert draws == list(range(times + 2))
+    assert released("one.csv") != released("two.csv")
+
+
+def test_a_fresh_draw_that_was_made_at_the_last_moment_is_not_made_again(
+    folder, monkeypatch
+):
+    release("first.csv")
+    enter = Job.enter
+
+    def late(*arguments, **more):
+        monkeypatch.setattr(Job, "enter", enter)
+        release("two.csv", fresh_draw=True)
+        return enter(*arguments, **more)
+
+    monkeypatch.setattr(Job, "enter", late)
+    with pytest.raises(StartAgain, match="released these records meanwhile"):
+        release("one.csv", fresh_draw=True)
+    assert not (folder / "one.csv").exists()
+    assert [entry.drawn[0].draw for entry in entries()] == [0, 1]
 
 
 def test_a_run_that_fails_leaves_no_entry(folder):

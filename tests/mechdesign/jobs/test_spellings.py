@@ -74,8 +74,15 @@ SPELLINGS = {
 }
 
 
-@pytest.mark.parametrize("first", SPELLINGS)
-@pytest.mark.parametrize("second", SPELLINGS)
+def pairs_of_spellings():
+    """Those without plain numbers are for the slow tests."""
+    for first in SPELLINGS:
+        for second in SPELLINGS:
+            marks = [] if "plain" in (first, second) else [pytest.mark.slow]
+            yield pytest.param(first, second, marks=marks)
+
+
+@pytest.mark.parametrize(("first", "second"), [*pairs_of_spellings()])
 def test_records_under_another_spelling_are_not_drawn_again(tmp_path, first, second):
     """Other columns have changed as well, so that no content is known."""
     released(tmp_path, SPELLINGS[first])

@@ -399,6 +399,12 @@ def test_a_secret_in_the_file_is_read_there():
     judgement = md.judge(table, original=table, sensitive="ill")
     assert judgement.secret_released
     assert judgement.figure("own_row", "beside").released == 1.0
+    # In short it was guessed right for half of the people.
+    summary = " ".join(judgement.summary().split())
+    said = "has ill itself: whoever finds a person's row reads it there, and it is true of all"
+    assert said in summary[summary.index("In short") :]
+    hidden = md.judge(table.drop(columns="ill"), original=table, sensitive="ill")
+    assert "has ill itself" not in hidden.summary()
     cells = judgement.part("known_cells")
     assert "'job', 'sex', 'age'" in cells.means
     assert cells.figure("cells_surest_5_yes").released > 0.8

@@ -48,7 +48,7 @@ def wide_files(columns, distinct=None):
 @pytest.mark.parametrize("analysis", [regression, pair_facts])
 def test_the_memory_of_analyses_grows_with_the_columns(analysis):
     peaks = []
-    for columns in (200, 400, 800):
+    for columns in (100, 200, 400):
         files = wide_files(columns)
         analysis(files)
         peaks.append(peak_of(partial(analysis, files)))

@@ -501,8 +501,8 @@ def test_hashes_of_cells_in_a_form_change_no_figure(tmp_path, small):
 @pytest.mark.parametrize(
     ("form", "missing"),
     [
-        (CellForm(trim=True), "symbol"),
         (CellForm(), "refuse"),
+        slow(CellForm(trim=True), "symbol"),
         slow(CellForm(), "symbol"),
         slow(CellForm(trim=True), "refuse"),
     ],

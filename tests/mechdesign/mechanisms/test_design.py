@@ -164,7 +164,7 @@ def test_without_time_the_columns_are_those_of_subset_merging(adult):
 
 def test_a_time_limit_ends_a_long_search_with_a_proven_gap(long_search):
     joint, notion = long_search
-    found = design(joint, notion, time_limit=0.7)
+    found = design(joint, notion, time_limit=0.3)
     merged = design(joint, notion, mechanism="subset-merging")
     assert found.nmi >= merged.nmi
     assert found.certificate.scope == "proven"

@@ -196,14 +196,14 @@ def best_borrowing(p, limits):
 def test_the_repair_is_near_the_best_repair():
     """Means over small tables whose repair can be found by trying every set of symbols."""
     found, best = [], []
-    for seed in range(300):
+    for seed in range(150):
         p = random_table(seed, shape=(4, 9))
         limits = ALIP.from_epsilon(4.0).limits
         result = merge_all(merged_sets(p, limits))
         if result.repaired:
             found.append(nmi(p, result.groups))
             best.append(best_borrowing(p, limits))
-    assert len(found) >= 40
+    assert len(found) >= 20
     assert all(f <= b + 1e-12 for f, b in zip(found, best, strict=True))
     assert np.mean(found) >= np.mean(best) - 0.002
 

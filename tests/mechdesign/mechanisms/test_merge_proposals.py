@@ -57,7 +57,7 @@ def proposed(design, seconds=AMPLE):
 
 def test_proposals_keep_more_and_name_what_they_merge():
     joint = sampled(shares(), 600, 1)
-    design = confident(joint)
+    design = confident(joint, gap=0.05)
     proposals = proposed(design)
     assert proposals.tried == 2
     proposal = proposals.shown[0]
@@ -96,6 +96,20 @@ def test_nothing_is_proposed_without_time_or_need_or_where_it_is_not_built():
     assert enough.nmi > 0.7
     assert proposed(enough) == NO_PROPOSALS
     assert proposal_lines(NO_PROPOSALS, 0.1, 0.95) == []
+
+
+def test_ctrl_c_ends_the_advice_with_the_search():
+    """A command went on for 25 seconds with the needed records and with proposals."""
+
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    joint = sampled(shares(), 600, 1)
+    design = md.design(joint, md.LIP(0.1), confidence=0.95, progress=interrupt)
+    assert design.nmi < 0.05
+    assert design.was_interrupted
+    assert design.messages == ("the search ended early (interrupted)",)
+    assert proposed(design) == NO_PROPOSALS
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.999])

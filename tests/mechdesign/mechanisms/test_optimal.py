@@ -27,6 +27,7 @@ from tests.cases.designs import (
     uniform_table,
 )
 from tests.oracles.cvxpy_master import CvxpyMaster
+from tests.profiles import slow
 
 # `mechdesign.mechanisms.optimal` names the function once the package is imported.
 module = import_module("mechdesign.mechanisms.optimal")
@@ -59,7 +60,7 @@ def test_every_notion_on_adult_agrees_with_an_independent_enumeration(
 
 
 @pytest.mark.parametrize(
-    "shape", [(2, 2), (2, 9), (3, 4), (4, 8), (5, 12), (7, 7), (8, 3)], ids=str
+    "shape", [(2, 2), (2, 9), (3, 4), (4, 8), slow((5, 12)), (7, 7), (8, 3)], ids=str
 )
 @pytest.mark.parametrize("method", METHODS)
 def test_random_tables_agree_with_an_independent_enumeration(shape, method):

@@ -210,7 +210,7 @@ def test_an_average_of_all_beside_a_promise_relative_to_given_columns(
     [
         ("tv", "total"),
         ("mi", "relative"),
-        ("chi2", "total"),
+        slow("chi2", "total"),
         ("guess", "relative"),
         ("maximal-leakage", "total"),
         slow("tv", "relative"),

@@ -19,6 +19,7 @@ from mechdesign.notions import ALIP, LIP
 from mechdesign.tables.confidence import confidence_set
 from mechdesign.tables.joint import Joint
 from tests.oracles import population_vertices as oracle
+from tests.profiles import slow
 
 COUNTS = [[60, 25, 15], [20, 30, 50]]
 BUDGETS = {"s0": (0.1, 0.2)}
@@ -53,7 +54,7 @@ def extreme_logs(channel, populations):
     return largest
 
 
-@pytest.mark.parametrize("objective", ["information", "truth", "frequencies"])
+@pytest.mark.parametrize("objective", ["information", "truth", slow("frequencies")])
 def test_every_symbol_keeps_its_own_budgets(objective):
     table = joint()
     result = design(

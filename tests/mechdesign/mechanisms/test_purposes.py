@@ -22,7 +22,7 @@ from mechdesign.tables.joint import Joint
 from solvers import Array, EnvelopeStatus, Points
 from solvers.purposes.queries import LeastVariance
 from tests.cases.people import ADULT
-from tests.profiles import scaled
+from tests.profiles import scaled, slow
 
 
 @pytest.fixture(scope="module")
@@ -232,8 +232,8 @@ def test_queries_that_are_none(matrix, message):
     ("sensitive", "useful", "epsilon", "kept", "of_information"),
     [
         ("relationship", "occupation", 0.5, 0.593, 0.305),
-        ("relationship", "occupation", 1.0, 0.846, 0.699),
-        ("race", "education", 0.5, 0.468, 0.204),
+        slow("relationship", "occupation", 1.0, 0.846, 0.699),
+        slow("race", "education", 0.5, 0.468, 0.204),
     ],
 )
 def test_the_task_income_on_adult(

@@ -207,13 +207,13 @@ def test_equal_entries_do_not_move_together():
 
 def test_many_keys_have_the_means():
     """150 draws of a table: each frequency within 6 standard errors of its mean."""
-    plan = circulant(20)
-    total = np.zeros((20, 20))
+    plan = circulant(10)
+    total = np.zeros((10, 10))
     draws = 150
     for seed in range(draws):
         flows = integer_flows(**plan, key=Key.insecure(seed))
         total[flows.rows, flows.columns] += flows.counts
-    mean = np.zeros((20, 20))
+    mean = np.zeros((10, 10))
     mean[plan["rows"], plan["columns"]] = plan["values"] / plan["unit"]
     error = np.sqrt(mean * (1 - mean) / draws)
     assert (np.abs(total / draws - mean) <= 6 * error).all()

@@ -46,6 +46,7 @@ def test_a_time_series_is_named_with_its_shares(tmp_path, monkeypatch, block):
     assert "have the 'on', 'half' of the record before" in notes(both)[0]
 
 
+@pytest.mark.usefixtures("small_by_products")
 def test_an_assessment_names_it_unless_it_names_people():
     # Levels that only one value of the secret has would be taken for people.
     frame = series().drop(columns="level")

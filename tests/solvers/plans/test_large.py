@@ -34,6 +34,7 @@ from solvers.plans.pricing import Pricer
 from solvers.plans.program import Group, PlanProgram, Prices
 from solvers.plans.ranges import Ranges
 from tests.benchmarks.plans import lift_problem, read_adult, run
+from tests.profiles import slow
 from tests.solvers.plans.problems import Kind, check, optimum, random_problem
 from tests.solvers.plans.test_ceiling import whole
 
@@ -57,11 +58,11 @@ def table(n, seed=0):
     "kind",
     [
         Kind(),
-        Kind(cells=False, groups=2),
+        slow(Kind(cells=False, groups=2)),
         Kind(notion="ldp", law="free"),
         Kind(law="other", strata=True),
         Kind(notion="upper", forbid=True),
-        Kind(notion="none", penalty="distance"),
+        slow(Kind(notion="none", penalty="distance")),
         Kind(penalty="largest", law="free"),
     ],
 )
