@@ -241,7 +241,7 @@ def promise_lines(design: Design, asked: Request, promise: Promise) -> list[str]
         if design.channel.published is not None:
             table = f"{table.removesuffix('.')} ({_verdict(design)})."
     lines = [*wording.lines_of(table), *wording.lines_of(_population_text(design))]
-    # Of rows the sentence about any rule says it, which comes before.
+    # Of rows the sentence about any rule comes before, and this one with --full.
     if design.channel.published is None:
         guesses = guess_sentence(design.channel, sensitive)
         if guesses is not None:

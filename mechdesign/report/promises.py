@@ -399,17 +399,18 @@ def guess_sentence(channel: Channel, sensitive: str) -> str | None:
     joint = channel.joint
     if joint is None or joint.sensitive.protects_columns:
         return None
+    what = "row" if channel.published is not None else "value"
     after, before = best_guess(channel, joint)
     shown = percent(float(before))
     if after == before:
         return (
-            f"Guesses: a guess of {sensitive} from a released value is right no more often than "
+            f"Guesses: a guess of {sensitive} from a released {what} is right no more often than "
             f"one without it, for {shown} of the {units_of(channel)[1]}."
         )
     share = quotient_above(after.numerator, after.denominator)
     most = percent_at_most(share)
     return (
-        f"Guesses: no guess of {sensitive} from a released value is right more often than {most} "
+        f"Guesses: no guess of {sensitive} from a released {what} is right more often than {most} "
         f"({shown} without it)."
     )
 

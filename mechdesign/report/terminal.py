@@ -31,6 +31,7 @@ from mechdesign.report.promises import (
     achieved_texts,
     counted_lines,
     effect_text,
+    guess_sentence,
     promised_bounds,
     protected_name,
     relative_sentences,
@@ -94,6 +95,9 @@ def design_text(
                 )
             )
     lines += ["", "Other measures of leakage", *_measures(report, all_measures)]
+    guesses = guess_sentence(design.channel, names_of(report.asked)[0])
+    if guesses is not None:
+        lines.append(wording.paragraph(guesses))
     return "\n".join(lines)
 
 

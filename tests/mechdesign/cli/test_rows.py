@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 import mechdesign as md
+from mechdesign.auditing.measures import best_guess
 from mechdesign.release.drawing import channel_digest
 from mechdesign.report.releases import statistics_note
 
@@ -95,6 +96,20 @@ SCREENS = {
         *("--objective", "information"),
     ),
 }
+
+
+def test_all_sections_say_how_often_a_guess_from_a_row_is_right(table, run):
+    options = (*SCREENS["given"], "--output", "row.json")
+    text = " ".join(run(*DESIGN, *options, "--full").out.split())
+    channel = md.load("row.json")
+    after, before = best_guess(channel, channel.joint)
+    assert before < after
+    most = math.ceil(1000 * after) / 10
+    sentence = f"from a released row is right more often than {most:.1f} %"
+    assert (
+        f"Guesses: no guess of secret {sentence} ({100 * float(before):.1f} %" in text
+    )
+    assert sentence in " ".join(run("audit", "row.json").out.split())
 
 
 @pytest.mark.parametrize("kind", SCREENS)
