@@ -80,24 +80,30 @@ def _largest_change(channel: md.Channel) -> float:
     return largest
 
 
+def _channel(rng: np.random.Generator, epsilon: float, number: int) -> md.Channel:
+    """The channel of a sample, with a promise for its population."""
+    design = md.design(
+        _people(rng),
+        md.LIP(epsilon),
+        sensitive="s",
+        release=["a"],
+        person="id",
+        promise="relative",
+        confidence=LEVEL,
+        slice_seed=number,
+        time_limit=5.0,
+    )
+    assert any(part.channel is not None for part in design.channel.parts)
+    return design.channel
+
+
 @pytest.mark.slow
 def test_people_of_a_sample_are_promised_for_their_population():
     rng = np.random.default_rng(8)
     broken = 0
     for number in range(TABLES):
-        design = md.design(
-            _people(rng),
-            md.LIP(EPSILON),
-            sensitive="s",
-            release=["a"],
-            person="id",
-            promise="relative",
-            confidence=LEVEL,
-            slice_seed=number,
-            time_limit=5.0,
-        )
-        assert any(part.channel is not None for part in design.channel.parts)
-        broken += _largest_change(design.channel) > EPSILON + 1e-9
+        channel = _channel(rng, EPSILON, number)
+        broken += _largest_change(channel) > EPSILON + 1e-9
     # Three standard deviations above what the level allows.
     expected = TABLES * (1 - LEVEL)
     assert broken <= expected + 3 * math.sqrt(expected * LEVEL)
@@ -107,18 +113,5 @@ def test_people_of_a_sample_are_promised_for_their_population():
 def test_the_measure_of_the_promise_sees_a_larger_budget():
     # Otherwise the test above could not fail.
     rng = np.random.default_rng(8)
-    changes: list[float] = []
-    for number in range(3):
-        design = md.design(
-            _people(rng),
-            md.LIP(4 * EPSILON),
-            sensitive="s",
-            release=["a"],
-            person="id",
-            promise="relative",
-            confidence=LEVEL,
-            slice_seed=number,
-            time_limit=5.0,
-        )
-        changes.append(_largest_change(design.channel))
-    assert max(changes) > EPSILON
+    channels = [_channel(rng, 4 * EPSILON, number) for number in range(3)]
+    assert max(map(_largest_change, channels)) > EPSILON
